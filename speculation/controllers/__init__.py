@@ -1,0 +1,1 @@
+"""Controllers: each decides, before a step, who guesses and how far."""

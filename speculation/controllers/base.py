@@ -1,0 +1,31 @@
+"""What a controller is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from speculation.context import Context
+from speculation.guessers.base import Guesser
+from speculation.types import Draft, PLAIN, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who guesses in the next step, how far, and why."""
+
+    guesser: str = PLAIN
+    k: int = 0  # 0 is a plain step
+    draft: Draft | None = None  # the candidate that was chosen; None: ask the guesser to propose
+    reason: str = ""  # for people
+
+
+class Controller(Protocol):
+    """Decides before each step and learns from the record after it."""
+
+    def plan(self, context: Context, guessers: Mapping[str, Guesser], room: int) -> Plan:
+        """Choose a guesser and k <= room. room counts the draft tokens that context and limit still allow."""
+        ...
+
+    def record(self, step: Step) -> None: ...

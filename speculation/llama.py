@@ -1,0 +1,371 @@
+"""The only file that imports llama_cpp: GGUF files, their vocabularies and their caches, through the low-level functions.
+
+The high-level `Llama` class is not used: it drops the text of long tokens, keeps a score for every token of the
+context and ignores a failed rollback.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections import deque
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import llama_cpp
+import numpy as np
+from numpy.typing import NDArray
+
+from speculation.types import CannotRewind, Logits, SpeculationError, Tokens
+from speculation.vocabulary import VocabularyFacts
+
+_INFO = 2  # ggml_log_level; below it is debug output, thousands of lines a load
+_LONG_FORWARD = 16  # tokens from which asking for a stop between two kernels costs next to nothing
+
+
+class CannotLoad(SpeculationError):
+    """A model file that the engine refuses; the text gives the engine's own reason."""
+
+
+class EngineFailure(SpeculationError):
+    """A decode that the engine refused."""
+
+
+class Interrupted(SpeculationError):
+    """A long forward was stopped on request; the cache is as it was before."""
+
+
+class EngineLog:
+    """What llama.cpp says. It would print to the screen otherwise."""
+
+    def __init__(self, sink: Callable[[str], None] | None = None) -> None:
+        self.lines: deque[str] = deque(maxlen=2000)
+        self._sink = sink
+        self._begun = ""
+        self._callback = llama_cpp.llama_log_callback(self._receive)
+
+    def listen(self) -> None:
+        """Receive everything that llama.cpp says from now on, in place of whoever listened before."""
+        llama_cpp.llama_log_set(self._callback, ctypes.c_void_p(0))
+        _listeners.append(self)
+        del _listeners[:-1]
+
+    def reason(self) -> str:
+        """The engine's own words for the last failure, without function names and repetition."""
+        for line in self.lines:
+            if found := re.search(r"(?:error loading model|failed to|invalid|unknown|cannot|unable).*", line):
+                return found[0].removeprefix("error loading model: ").strip()
+        return "the engine gave no reason"
+
+    def _receive(self, level: int, text: bytes, _: Any) -> None:
+        if level < _INFO:
+            return
+        self._begun += text.decode("utf-8", "replace")
+        *whole, self._begun = self._begun.split("\n")
+        for line in whole:
+            self.lines.append(line)
+            if self._sink is not None:
+                self._sink(line)
+
+
+# llama.cpp keeps one bare pointer to the callback for the whole process, so somebody has to keep the object alive.
+_listeners: list[EngineLog] = []
+
+
+class VocabularyKind(IntEnum):
+    """llama_vocab_type."""
+
+    NONE = 0
+    SPM = 1
+    BPE = 2
+    WPM = 3
+    UGM = 4
+    RWKV = 5
+    PLAMO2 = 6
+
+
+class LlamaWeights:
+    """A loaded GGUF file: weights and vocabulary, without a cache. Close it to free its memory."""
+
+    def __init__(self, path: Path, log: EngineLog, progress: Callable[[float], bool] | None = None) -> None:
+        """Load a file; `progress` is called with 0..1 and may return False to stop. Raises CannotLoad, Interrupted."""
+        self.path = path
+        self._handle: Any = None
+        _look_at_header(path)
+        log.listen()
+        log.lines.clear()
+        llama_cpp.llama_backend_init()
+        params = llama_cpp.llama_model_default_params()
+        params.n_gpu_layers = -1  # all that the installed engine can place on a GPU
+        stopped = False
+
+        def report(done: float, _: Any) -> bool:
+            nonlocal stopped
+            stopped = progress is not None and not progress(done)
+            return not stopped
+
+        callback = llama_cpp.llama_progress_callback(report)
+        params.progress_callback = callback
+        self._handle = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
+        if stopped:
+            self.close()
+            raise Interrupted(f"loading {path.name} was stopped")
+        if not self._handle:
+            raise CannotLoad(f"cannot load {path}: {log.reason()}")
+        if not llama_cpp.llama_model_has_decoder(self._handle) or self.metadata("general.type") in ("adapter", "mmproj"):
+            self.close()
+            raise CannotLoad(f"cannot chat with {path}: it holds no model that writes text")
+        self.back_end = _back_end(log.lines)
+        self.vocabulary = Vocabulary(self._handle, self.name)
+
+    @property
+    def handle(self) -> Any:
+        """The llama_model pointer. Raises SpeculationError once closed."""
+        if not self._handle:
+            raise SpeculationError(f"{self.path.name} has been unloaded")
+        return self._handle
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def n_ctx_train(self) -> int:
+        return int(llama_cpp.llama_model_n_ctx_train(self.handle))
+
+    @property
+    def size_bytes(self) -> int:
+        return int(llama_cpp.llama_model_size(self.handle))
+
+    @property
+    def chat_template(self) -> str | None:
+        """The jinja source in the file; None when it brings none."""
+        source = llama_cpp.llama_model_chat_template(self.handle, None)
+        return source.decode("utf-8", "replace") if source else None
+
+    def metadata(self, key: str) -> str | None:
+        """One value of the file's header as text; None when the key is missing."""
+        buffer = ctypes.create_string_buffer(4096)
+        size = llama_cpp.llama_model_meta_val_str(self.handle, key.encode(), buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace") if size >= 0 else None
+
+    def close(self) -> None:
+        """Free the weights. Close their LlamaModels first."""
+        if self._handle:
+            llama_cpp.llama_model_free(self._handle)
+            self._handle = None
+
+
+def _look_at_header(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise CannotLoad(f"cannot read {path}: {error.strerror or error}") from error
+    if magic != b"GGUF":
+        raise CannotLoad(f"cannot load {path}: this is not a GGUF file (it begins with {magic!r})")
+
+
+def _back_end(lines: Sequence[str]) -> str:
+    text = "\n".join(lines)
+    devices = re.findall(r"using device (\S+) \(([^)]*)\)", text)
+    offloaded = re.search(r"offloaded (\d+/\d+) layers to GPU", text)
+    if devices and offloaded:
+        return f"{', '.join(f'{name} ({title})' for name, title in devices)}, {offloaded[1]} layers"
+    return "CPU"
+
+
+class Vocabulary:
+    """Text to token ids and back, byte for byte."""
+
+    def __init__(self, model: Any, name: str) -> None:
+        self._vocab = llama_cpp.llama_model_get_vocab(model)
+        self._name = name
+        self._pieces: dict[int, bytes] = {}
+        self.n_tokens = int(llama_cpp.llama_vocab_n_tokens(self._vocab))
+        self.kind = VocabularyKind(llama_cpp.llama_vocab_type(self._vocab))
+        self.bos = int(llama_cpp.llama_vocab_bos(self._vocab))
+        self.eos = int(llama_cpp.llama_vocab_eos(self._vocab))
+        self.adds_bos = bool(llama_cpp.llama_vocab_get_add_bos(self._vocab))
+        if self.n_tokens == 0:
+            raise CannotLoad(f"cannot chat with {name}: it brings no vocabulary")
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """Every token that ends a reply, by llama.cpp's own list for this file."""
+        return frozenset(t for t in range(self.n_tokens) if llama_cpp.llama_vocab_is_eog(self._vocab, t))
+
+    @cached_property
+    def controls(self) -> dict[str, int]:
+        """Text and id of each control token: what a template writes and a user must not."""
+        ids = (t for t in range(self.n_tokens) if llama_cpp.llama_vocab_is_control(self._vocab, t))
+        return {text.decode("utf-8", "replace"): t for t in ids if (text := self.text(t))}
+
+    def text(self, token: int) -> bytes:
+        """The token as it stands in the file, which for byte-level vocabularies is not its text."""
+        return bytes(llama_cpp.llama_vocab_get_text(self._vocab, token) or b"")
+
+    def encode(self, text: str) -> Tokens:
+        """Token ids of text in which control tokens have no meaning, shape (n,)."""
+        data = text.encode("utf-8", "replace")
+        ids = np.empty(len(data) + 8, dtype=np.int32)  # a token spans a byte or more, but for a space put in front
+        pointer = ids.ctypes.data_as(ctypes.POINTER(llama_cpp.llama_token))
+        n = llama_cpp.llama_tokenize(self._vocab, data, len(data), pointer, len(ids), False, False)
+        if n < 0:
+            raise SpeculationError(f"cannot turn {len(data)} bytes of text into tokens of {self._name}")
+        return ids[:n].copy()
+
+    def piece(self, token: int) -> bytes:
+        """The bytes that a token stands for; empty for control tokens."""
+        known = self._pieces.get(token)
+        if known is None:
+            known = self._pieces[token] = self._read_piece(token)
+        return known
+
+    def decode(self, tokens: Sequence[int] | Tokens) -> bytes:
+        """The bytes that tokens stand for."""
+        return b"".join(self.piece(int(token)) for token in tokens)
+
+    def facts(self, name: str) -> VocabularyFacts:
+        """What has to agree with another model's vocabulary."""
+        adds_eos = bool(llama_cpp.llama_vocab_get_add_eos(self._vocab))
+        bos, eos = self.bos if self.adds_bos else None, self.eos if adds_eos else None
+        return VocabularyFacts(name, self.kind.name, self.n_tokens, bos, eos, self.text)
+
+    def _read_piece(self, token: int) -> bytes:
+        size = 32
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            n = llama_cpp.llama_token_to_piece(self._vocab, token, buffer, size, 0, False)
+            if n >= 0:
+                return buffer.raw[:n]
+            size = -n  # the engine's way of asking for a bigger buffer
+
+
+class LlamaModel:
+    """Weights with a cache of one sequence: the `Model` that the engine and the draft model guesser run on."""
+
+    def __init__(
+        self, weights: LlamaWeights, log: EngineLog, *, n_ctx: int, n_threads: int, n_batch: int = 512, max_rows: int = 64
+    ) -> None:
+        """Make a cache of n_ctx tokens (at most what the model was trained for). Raises CannotLoad."""
+        self.weights = weights
+        self.interrupt: Callable[[], bool] | None = None  # asked during long forwards; True stops them
+        self._log = log
+        self._context: Any = None
+        params = llama_cpp.llama_context_default_params()
+        params.n_ctx = min(n_ctx, weights.n_ctx_train) if weights.n_ctx_train else n_ctx
+        params.n_batch = params.n_ubatch = min(n_batch, params.n_ctx)
+        params.n_outputs_max = params.n_outputs_max_per_seq = min(max_rows, params.n_batch)
+        params.n_threads = params.n_threads_batch = n_threads
+        params.swa_full = True  # with a windowed cache a rollback succeeds and the cells it needs are gone
+        log.lines.clear()
+        self._context = llama_cpp.llama_init_from_model(weights.handle, params)
+        if not self._context:
+            raise CannotLoad(f"no context of {params.n_ctx} tokens for {weights.name}: {log.reason()}")
+        self._memory = llama_cpp.llama_get_memory(self._context)
+        self._n_past = 0
+        self.n_vocab = weights.vocabulary.n_tokens
+        self.n_ctx = int(llama_cpp.llama_n_ctx(self._context))
+        self.max_rows = int(params.n_outputs_max)
+        self._n_batch = int(params.n_batch)
+        self._batch = llama_cpp.llama_batch_init(self._n_batch, 0, 1)
+        self._token = _view(self._batch.token, self._n_batch)
+        self._pos = _view(self._batch.pos, self._n_batch)
+        self._wanted = _view(self._batch.logits, self._n_batch)
+        _view(self._batch.n_seq_id, self._n_batch)[:] = 1
+        for i in range(self._n_batch):
+            self._batch.seq_id[i][0] = 0
+        self._abort = llama_cpp.ggml_abort_callback(lambda _: self.interrupt is not None and self.interrupt())
+        self.can_rewind = self._probe_rewind()
+
+    @property
+    def n_past(self) -> int:
+        return self._n_past
+
+    def forward(self, tokens: Sequence[int] | Tokens, *, n_rows: int) -> Logits:
+        """See `Model.forward`. Raises EngineFailure, Interrupted."""
+        n, before = len(tokens), self._n_past
+        if n_rows > min(n, self.max_rows):
+            raise ValueError(f"{n_rows} rows asked of {n} tokens; at most {self.max_rows}")
+        if before + n > self.n_ctx:
+            raise EngineFailure(f"{n} more tokens do not fit: {before} of {self.n_ctx} are in use")
+        ids = np.asarray(tokens, dtype=np.int32)
+        start = 0
+        try:
+            while n - start > self._n_batch:  # the rows have to come out of the last decode, so it keeps enough tokens
+                end = start + min(self._n_batch, n - start - n_rows)
+                self._decode(ids[start:end], 0)
+                start = end
+            self._decode(ids[start:], n_rows)
+        except SpeculationError:
+            try:
+                self.rewind(before)
+            except CannotRewind:
+                self.rewind(0)  # a recurrent state is lost; n_past says so
+            raise
+        if n_rows == 0:
+            return np.empty((0, self.n_vocab), dtype=np.float32)
+        pointer = llama_cpp.llama_get_logits(self._context)
+        if not pointer:
+            raise EngineFailure(f"{self.weights.name} returned no logits: it is not a model that writes text")
+        return np.ctypeslib.as_array(pointer, shape=(n_rows, self.n_vocab))
+
+    def rewind(self, n_past: int) -> None:
+        """See `Model.rewind`; rewind(0) always works. The result is checked. Raises CannotRewind."""
+        if n_past == 0:
+            llama_cpp.llama_memory_clear(self._memory, False)
+        elif n_past != self._last_position() + 1:
+            removed = llama_cpp.llama_memory_seq_rm(self._memory, 0, n_past, -1)
+            if not removed or self._last_position() != n_past - 1:
+                raise CannotRewind(f"{self.weights.name} cannot drop the last tokens of its cache")
+        self._n_past = n_past
+
+    def close(self) -> None:
+        """Free the cache."""
+        if self._context:
+            llama_cpp.llama_batch_free(self._batch)
+            llama_cpp.llama_free(self._context)
+            self._context = None
+
+    def _decode(self, ids: Tokens, n_rows: int) -> None:
+        n = len(ids)
+        self._batch.n_tokens = n
+        self._token[:n] = ids
+        self._pos[:n] = np.arange(self._n_past, self._n_past + n)
+        self._wanted[:n] = 0
+        if n_rows:
+            self._wanted[n - n_rows : n] = 1
+        stoppable = self.interrupt is not None and n >= _LONG_FORWARD
+        if stoppable:
+            llama_cpp.llama_set_abort_callback(self._context, self._abort, ctypes.c_void_p(0))
+        code = llama_cpp.llama_decode(self._context, self._batch)
+        if stoppable:
+            llama_cpp.llama_set_abort_callback(self._context, llama_cpp.ggml_abort_callback(), ctypes.c_void_p(0))
+        if code == 2:
+            raise Interrupted("reading was stopped")
+        if code != 0:
+            raise EngineFailure(f"{self.weights.name}: the engine refused {n} tokens (code {code}): {self._log.reason()}")
+        self._n_past += n
+
+    def _last_position(self) -> int:
+        return int(llama_cpp.llama_memory_seq_pos_max(self._memory, 0))
+
+    def _probe_rewind(self) -> bool:
+        """Decode two tokens and take one back. Also wakes the weights up, so that the first reply is not slower."""
+        self.forward([0, 1], n_rows=1)
+        try:
+            self.rewind(1)
+        except CannotRewind:
+            return False
+        finally:
+            llama_cpp.llama_memory_clear(self._memory, True)
+            self._n_past = 0
+        return True
+
+
+def _view(pointer: Any, n: int) -> NDArray[Any]:
+    return np.ctypeslib.as_array(pointer, shape=(n,))
