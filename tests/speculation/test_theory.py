@@ -92,7 +92,7 @@ class TestTheTableOfTokensPerStep:
     def test_a_simulation_gives_the_printed_number(
         self, alpha: float, k: int, formula: float, simulated: float
     ) -> None:
-        # The standard error is at most 0.007 (alpha 0.9, k 8), and the printed number has one of its own: with
+        # The standard error is at most 0.007 (alpha 0.9, k 8), and the printed number has its own: with
         # other seeds, 1 run in 27 of that row would be off by more than 0.02.
         rng = np.random.default_rng(0)
 

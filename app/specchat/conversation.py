@@ -1,0 +1,171 @@
+"""Messages -> the token ids of a prompt. Knows templates and vocabularies, but no models and no screens.
+
+Only the template writes control tokens. What a user typed or a file holds is text, even where it spells one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+
+from specchat.template import CHATML, Template, TemplateError
+from speculation.types import Tokens
+
+
+class Role(StrEnum):
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn. `tokens` are a reply's own ids, which tokenizing its text again need not give back."""
+
+    role: Role
+    text: str
+    tokens: tuple[int, ...] | None = None
+
+
+class Encoder(Protocol):
+    """What a prompt needs of a vocabulary."""
+
+    @property
+    def controls(self) -> Mapping[str, int]: ...
+    @property
+    def adds_bos(self) -> bool: ...
+    @property
+    def bos(self) -> int: ...
+    def encode(self, text: str) -> Tokens: ...
+
+
+class PromptFormat:
+    """Turns conversations into prompts, the way one model wants them."""
+
+    def __init__(self, template: Template, vocabulary: Encoder, notice: str = "") -> None:
+        self._template = template
+        self._vocabulary = vocabulary
+        self.notice = notice  # what the user should know about this format; empty if nothing
+        controls = sorted((text for text in vocabulary.controls if text), key=len, reverse=True)
+        self._control = re.compile("|".join(map(re.escape, controls)) or r"(?!)")
+
+    def prompt(self, messages: Sequence[Message]) -> Tokens:
+        """The ids that ask for the next reply, shape (n,). Raises TemplateError."""
+        messages = _mended(messages)
+        guard = _unused_character(message.text for message in messages)
+        guarded = [replace(message, text=self._guard(message.text, guard)) for message in messages]
+        rendered = self._render(guarded)
+        parts = self._with_replies(guarded, rendered, guard) or [rendered]
+        ids: list[int] = []
+        for part in parts:
+            ids.extend(self._encode(part, guard) if isinstance(part, str) else part)
+        bos = self._vocabulary.bos
+        if self._vocabulary.adds_bos and ids[:1] != [bos]:
+            ids.insert(0, bos)
+        return np.array(ids, dtype=np.int32)
+
+    def _guard(self, text: str, guard: str) -> str:
+        """Break every control text with a character that is taken out again before tokenizing."""
+        while found := self._control.search(text):
+            middle = found.start() + 1
+            text = text[:middle] + guard + text[middle:]
+        return text
+
+    def _render(self, messages: Sequence[Message]) -> str:
+        try:
+            return self._template.render([{"role": m.role.value, "content": m.text} for m in messages])
+        except TemplateError:
+            folded = _without_system(messages)
+            if folded == messages:
+                raise
+            rendered = self._template.render([{"role": m.role.value, "content": m.text} for m in folded])
+            self.notice = "this model takes no system prompt; it stands in front of the first message instead"
+            return rendered
+
+    def _with_replies(
+        self, messages: Sequence[Message], rendered: str, guard: str
+    ) -> list[str | tuple[int, ...]] | None:
+        """The rendered text in parts, with each reply's own ids in place of its text; None where that is not safe.
+
+        It is safe where the template writes replies as they are: then rendering marks in their place and putting
+        the texts back gives the same prompt.
+        """
+        replies = [m for m in messages if m.role is Role.ASSISTANT and m.tokens]
+        if not replies:
+            return None
+        marks = iter(range(len(replies)))
+        marked = [
+            replace(m, text=f"{guard}{guard}{next(marks)}{guard}{guard}") if m.role is Role.ASSISTANT and m.tokens else m
+            for m in messages
+        ]
+        try:
+            pieces = re.split(f"{guard}{guard}(\\d+){guard}{guard}", self._render(marked))
+        except TemplateError:
+            return None
+        order = [int(piece) for piece in pieces[1::2]]
+        if order != list(range(len(replies))):
+            return None
+        texts = [piece if i % 2 == 0 else replies[int(piece)].text for i, piece in enumerate(pieces)]
+        if "".join(texts) != rendered:
+            return None
+        return [piece if i % 2 == 0 else replies[int(piece)].tokens or () for i, piece in enumerate(pieces)]
+
+    def _encode(self, text: str, guard: str) -> Iterator[int]:
+        at = 0
+        for found in self._control.finditer(text):
+            yield from self._plain(text[at : found.start()], guard)
+            yield self._vocabulary.controls[found[0]]
+            at = found.end()
+        yield from self._plain(text[at:], guard)
+
+    def _plain(self, text: str, guard: str) -> list[int]:
+        text = text.replace(guard, "")
+        return self._vocabulary.encode(text).tolist() if text else []
+
+
+def prompt_format(source: str | None, vocabulary: Encoder, control_text: Mapping[str, str]) -> PromptFormat:
+    """The format for a model's own template, or ChatML with a notice when it has none that can be used.
+
+    `control_text` holds the texts of the tokens "bos" and "eos".
+    """
+    notice = "this model brings no chat template; using ChatML, which it may not have been taught"
+    if source is not None:
+        try:
+            template = Template(source, bos=control_text.get("bos", ""), eos=control_text.get("eos", ""))
+            template.render([{"role": "user", "content": "Hello"}])
+            return PromptFormat(template, vocabulary)
+        except TemplateError as error:
+            notice = f"{error}; using ChatML instead"
+    return PromptFormat(Template(CHATML), vocabulary, notice)
+
+
+def _mended(messages: Sequence[Message]) -> list[Message]:
+    """Empty replies dropped and neighbours of one role merged: many templates insist that roles alternate."""
+    kept: list[Message] = []
+    for message in messages:
+        if message.role is Role.ASSISTANT and not message.text and not message.tokens:
+            continue
+        if kept and kept[-1].role is message.role:
+            kept[-1] = Message(message.role, f"{kept[-1].text}\n\n{message.text}")
+        else:
+            kept.append(message)
+    return kept
+
+
+def _without_system(messages: Sequence[Message]) -> list[Message]:
+    system = "\n\n".join(m.text for m in messages if m.role is Role.SYSTEM)
+    rest = [m for m in messages if m.role is not Role.SYSTEM]
+    if not system or not rest or rest[0].role is not Role.USER:
+        return list(messages)
+    return [replace(rest[0], text=f"{system}\n\n{rest[0].text}"), *rest[1:]]
+
+
+def _unused_character(texts: Iterable[str]) -> str:
+    """A private-use character that stands in none of the texts."""
+    used = set().union(*map(set, texts))
+    return next(chr(point) for point in range(0xE000, 0xF8FF) if chr(point) not in used)

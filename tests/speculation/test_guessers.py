@@ -1,0 +1,191 @@
+"""Each guesser against a slow, obvious version of itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speculation.accept import rule_named
+from speculation.context import Bookmark, Context, recent
+from speculation.guessers.draft_model import DraftModel
+from speculation.guessers.prompt_lookup import PromptLookup
+from speculation.sampling import GREEDY, SamplingConfig
+from speculation.testing import HistoryModel
+from speculation.vocabulary import VocabularyFacts, why_incompatible
+
+RULE = rule_named("coupled", 0)
+texts = st.lists(st.integers(0, 3), min_size=1, max_size=60)
+
+
+def longest_most_recent(text: list[int]) -> tuple[int, int]:
+    """(match, index behind it) by trying everything."""
+    for length in range(len(text) - 1, 0, -1):
+        suffix = text[-length:]
+        for start in range(len(text) - length - 1, -1, -1):
+            if text[start : start + length] == suffix:
+                return length, start + length
+    return 0, -1
+
+
+def copied(text: list[int], source: int, k: int) -> list[int]:
+    grown = list(text)
+    for i in range(k):
+        grown.append(grown[source + i])
+    return grown[len(text) :]
+
+
+@given(text=texts, k=st.integers(1, 20))
+@settings(max_examples=400)
+def test_lookup_takes_the_longest_match_at_its_most_recent_place(text: list[int], k: int) -> None:
+    match, source = longest_most_recent(text)
+
+    draft = PromptLookup().propose(Context(text), k, RULE)
+
+    assert draft.match == match
+    if match:
+        assert draft.source == source
+        assert list(draft.tokens) == copied(text, source, k)
+    else:
+        assert draft.tokens == ()
+
+
+@given(edits=st.lists(st.tuples(st.integers(0, 40), texts), min_size=1, max_size=6), k=st.integers(1, 8))
+@settings(max_examples=200)
+def test_lookup_follows_a_context_that_is_cut_and_grows_again(edits: list[tuple[int, list[int]]], k: int) -> None:
+    context, guesser = Context(), PromptLookup()
+
+    for keep, more in edits:
+        context.truncate(keep)
+        context.extend(more)
+        warm = guesser.propose(context, k, RULE)
+
+        fresh = PromptLookup().propose(Context(context.tokens.tolist()), k, RULE)
+        assert (warm.tokens, warm.match, warm.source) == (fresh.tokens, fresh.match, fresh.source)
+
+
+def test_a_run_of_one_token_is_indexed_in_linear_time_and_copied_on() -> None:
+    context = Context([7] * 20_000)  # quadratic work would take minutes
+
+    draft = PromptLookup().propose(context, 5, RULE)
+
+    assert draft.tokens == (7, 7, 7, 7, 7)
+    assert draft.match == 19_999
+
+
+def test_a_match_that_is_too_short_is_not_offered() -> None:
+    context = Context([1, 2, 3, 1, 2])
+
+    assert PromptLookup(min_match=3).candidates(context, 4) == ()
+    assert PromptLookup(min_match=2).candidates(context, 4)[0].tokens == (3, 1, 2, 3)
+
+
+@given(first=texts, keep=st.integers(0, 60), more=texts)
+def test_a_bookmark_knows_how_much_still_stands(first: list[int], keep: int, more: list[int]) -> None:
+    context = Context(first)
+    mark = context.bookmark()
+
+    context.truncate(keep)
+    context.extend(more)
+
+    assert context.unchanged_since(mark) == min(len(first), keep)
+    assert context.unchanged_since(Bookmark()) == 0
+    assert context.tokens.tolist() == first[:keep] + more
+
+
+@given(text=texts, drafted=st.lists(st.integers(0, 3), max_size=8), n=st.integers(-1, 70))
+def test_the_penalty_window_counts_the_draft(text: list[int], drafted: list[int], n: int) -> None:
+    everything = text + drafted
+
+    expected = everything if n < 0 else everything[max(0, len(everything) - n) :]
+
+    assert recent(Context(text), drafted, n).tolist() == expected
+
+
+def test_a_draft_model_reads_only_what_it_lacks() -> None:
+    model = HistoryModel(6, 1)
+    guesser, context = DraftModel(model, GREEDY, 6), Context([1, 2, 3])
+    guesser.propose(context, 4, RULE)
+    assert model.evaluated == 3 + 3  # the context, and all drafted tokens but the last
+
+    context.extend([*guesser.propose(context, 2, RULE).tokens, 5])
+    before = model.evaluated
+    guesser.propose(context, 1, RULE)
+
+    assert model.evaluated - before <= 2
+
+
+def test_ids_beyond_the_smaller_vocabulary_are_never_proposed() -> None:
+    guesser = DraftModel(HistoryModel(9, 1, spread=5.0), SamplingConfig(temperature=1.5, top_k=0), n_target_vocab=4)
+    context = Context([0, 1])
+
+    for seed in range(60):
+        drafted = guesser.propose(context, 6, rule_named("coupled", seed)).tokens
+        assert len(drafted) == 6
+        assert max(drafted) < 4
+
+
+def test_a_context_with_ids_the_draft_model_lacks_gets_no_guess() -> None:
+    guesser = DraftModel(HistoryModel(4, 1), GREEDY, n_target_vocab=9)
+
+    assert guesser.propose(Context([1, 8]), 3, RULE).tokens == ()
+
+
+def test_a_draft_model_with_a_shorter_context_sits_out_instead_of_failing() -> None:
+    guesser = DraftModel(HistoryModel(6, 1, n_ctx=8), GREEDY, 6)
+
+    assert len(guesser.propose(Context([1] * 6), 5, RULE).tokens) == 2
+    assert guesser.propose(Context([1] * 9), 5, RULE).tokens == ()
+
+
+def test_drafting_stops_before_a_token_that_is_not_believed_in() -> None:
+    sampling = SamplingConfig(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
+    sure = DraftModel(HistoryModel(6, 1), sampling, 6, min_p=0.9)
+    keen = DraftModel(HistoryModel(6, 1), sampling, 6)
+    context = Context([1, 2, 3])
+
+    stopped, all_of_it = sure.propose(context, 8, RULE).tokens, keen.propose(context, 8, RULE).tokens
+
+    assert 1 <= len(stopped) < len(all_of_it) == 8
+    assert all_of_it[: len(stopped)] == stopped
+
+
+def facts(name: str, texts: list[str], kind: str = "BPE", bos: int | None = None) -> VocabularyFacts:
+    return VocabularyFacts(name, kind, len(texts), bos, None, lambda token: texts[token].encode())
+
+
+BASE = [f"t{i}" for i in range(300)]
+
+
+def edited(at: int, text: str) -> list[str]:
+    return [*BASE[:at], text, *BASE[at + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("draft", "reason"),
+    [
+        (facts("d", BASE), None),
+        (facts("d", BASE + ["[PAD]"] * 128), None),
+        (facts("d", BASE[:-128]), None),
+        (facts("d", BASE + ["[PAD]"] * 129), "it has 429 tokens, the target 300"),
+        (facts("d", edited(139, "odd")), "token 139 is 'odd' in it and 't139' in the target"),
+        (facts("d", edited(4, "odd")), None),
+        (facts("d", BASE, kind="SPM"), "its tokenizer is SPM, the target's is BPE"),
+        (facts("d", BASE, bos=1), "it adds token 1 at the begin of a text, the target adds no token"),
+    ],
+)
+def test_a_draft_fits_or_the_reason_names_the_first_difference(draft: VocabularyFacts, reason: str | None) -> None:
+    said = why_incompatible(facts("t", BASE), draft)
+
+    if reason is None:
+        assert said is None
+    else:
+        assert said is not None
+        assert reason in said
+        assert said.startswith("d cannot draft for t: ")
+
+
+def test_context_tokens_cannot_be_written_through_the_view() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        Context([1, 2]).tokens[0] = np.int32(5)
