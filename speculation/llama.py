@@ -1,12 +1,13 @@
-"""The only file that imports llama_cpp: GGUF files, their vocabularies and their caches, through the low-level functions.
+"""The only file that imports llama_cpp: GGUF files, their vocabularies and caches, by its low-level functions.
 
-The high-level `Llama` class is not used: it drops the text of long tokens, keeps a score for every token of the
-context and ignores a failed rollback.
+The high-level `Llama` class is not used: it drops the text of long tokens, keeps a score for every token of
+the context and ignores a failed rollback.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from speculation.types import CannotRewind, Logits, SpeculationError, Tokens
 from speculation.vocabulary import VocabularyFacts
 
-_INFO = 2  # ggml_log_level; below it is debug output, thousands of lines a load
+_INFO, _ERROR = 2, 4  # ggml_log_level; below is debug output, thousands of lines a load
 _LONG_FORWARD = 16  # tokens from which asking for a stop between two kernels costs next to nothing
 
 
@@ -43,22 +44,23 @@ class EngineLog:
 
     def __init__(self, sink: Callable[[str], None] | None = None) -> None:
         self.lines: deque[str] = deque(maxlen=2000)
+        self.errors: deque[str] = deque(maxlen=100)
         self._sink = sink
         self._begun = ""
         self._callback = llama_cpp.llama_log_callback(self._receive)
 
     def listen(self) -> None:
-        """Receive everything that llama.cpp says from now on, in place of whoever listened before."""
+        """Begin anew with what llama.cpp says from now on, in place of whoever listened before."""
+        self.lines.clear()
+        self.errors.clear()
         llama_cpp.llama_log_set(self._callback, ctypes.c_void_p(0))
         _listeners.append(self)
         del _listeners[:-1]
 
     def reason(self) -> str:
-        """The engine's own words for the last failure, without function names and repetition."""
-        for line in self.lines:
-            if found := re.search(r"(?:error loading model|failed to|invalid|unknown|cannot|unable).*", line):
-                return found[0].removeprefix("error loading model: ").strip()
-        return "the engine gave no reason"
+        """The engine's own words for the last failure: its first error line; later ones say less and less."""
+        first = self.errors[0] if self.errors else "the engine gave no reason"
+        return re.sub(r"^(?:[\w()]+: |error loading model: )*", "", first).strip()  # without function names
 
     def _receive(self, level: int, text: bytes, _: Any) -> None:
         if level < _INFO:
@@ -67,11 +69,13 @@ class EngineLog:
         *whole, self._begun = self._begun.split("\n")
         for line in whole:
             self.lines.append(line)
+            if level == _ERROR:
+                self.errors.append(line)
             if self._sink is not None:
                 self._sink(line)
 
 
-# llama.cpp keeps one bare pointer to the callback for the whole process, so somebody has to keep the object alive.
+# llama.cpp keeps one bare pointer to the callback for the whole process, so somebody has to keep the object.
 _listeners: list[EngineLog] = []
 
 
@@ -85,41 +89,48 @@ class VocabularyKind(IntEnum):
     UGM = 4
     RWKV = 5
     PLAMO2 = 6
+    TEST = 7
 
 
 class LlamaWeights:
     """A loaded GGUF file: weights and vocabulary, without a cache. Close it to free its memory."""
 
     def __init__(self, path: Path, log: EngineLog, progress: Callable[[float], bool] | None = None) -> None:
-        """Load a file; `progress` is called with 0..1 and may return False to stop. Raises CannotLoad, Interrupted."""
+        """Load a file; `progress` hears 0..1 and may return False to stop. Raises CannotLoad, Interrupted."""
         self.path = path
         self._handle: Any = None
         _look_at_header(path)
         log.listen()
-        log.lines.clear()
         llama_cpp.llama_backend_init()
         params = llama_cpp.llama_model_default_params()
         params.n_gpu_layers = -1  # all that the installed engine can place on a GPU
-        stopped = False
+        stopped: list[BaseException] = []
 
         def report(done: float, _: Any) -> bool:
-            nonlocal stopped
-            stopped = progress is not None and not progress(done)
+            try:
+                if progress is not None and not progress(done):
+                    raise Interrupted(f"loading {path.name} was stopped")
+            except BaseException as error:  # also Ctrl-C; ctypes would print it and forget it
+                stopped.append(error)
             return not stopped
 
-        callback = llama_cpp.llama_progress_callback(report)
-        params.progress_callback = callback
-        self._handle = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
+        params.progress_callback = llama_cpp.llama_progress_callback(report)
+        self._handle = llama_cpp.llama_model_load_from_file(os.fsencode(path), params)
         if stopped:
             self.close()
-            raise Interrupted(f"loading {path.name} was stopped")
+            raise stopped[0]
         if not self._handle:
             raise CannotLoad(f"cannot load {path}: {log.reason()}")
-        if not llama_cpp.llama_model_has_decoder(self._handle) or self.metadata("general.type") in ("adapter", "mmproj"):
-            self.close()
-            raise CannotLoad(f"cannot chat with {path}: it holds no model that writes text")
         self.back_end = _back_end(log.lines)
-        self.vocabulary = Vocabulary(self._handle, self.name)
+        self.vocabulary = Vocabulary(self)
+        writes = llama_cpp.llama_model_has_decoder(self._handle)
+        if not writes or self.metadata("general.type") in ("adapter", "mmproj"):
+            lacks = "model that writes text"
+        else:
+            lacks = "vocabulary" if self.vocabulary.kind is VocabularyKind.NONE else ""
+        if lacks:
+            self.close()
+            raise CannotLoad(f"cannot chat with {path}: it holds no {lacks}")
 
     @property
     def handle(self) -> Any:
@@ -181,17 +192,19 @@ def _back_end(lines: Sequence[str]) -> str:
 class Vocabulary:
     """Text to token ids and back, byte for byte."""
 
-    def __init__(self, model: Any, name: str) -> None:
-        self._vocab = llama_cpp.llama_model_get_vocab(model)
-        self._name = name
+    def __init__(self, weights: LlamaWeights) -> None:
+        self._weights = weights
+        self._pointer = llama_cpp.llama_model_get_vocab(weights.handle)
         self._pieces: dict[int, bytes] = {}
         self.n_tokens = int(llama_cpp.llama_vocab_n_tokens(self._vocab))
         self.kind = VocabularyKind(llama_cpp.llama_vocab_type(self._vocab))
         self.bos = int(llama_cpp.llama_vocab_bos(self._vocab))
         self.eos = int(llama_cpp.llama_vocab_eos(self._vocab))
         self.adds_bos = bool(llama_cpp.llama_vocab_get_add_bos(self._vocab))
-        if self.n_tokens == 0:
-            raise CannotLoad(f"cannot chat with {name}: it brings no vocabulary")
+
+    @property
+    def _vocab(self) -> Any:
+        return self._weights.handle and self._pointer
 
     @cached_property
     def ends(self) -> frozenset[int]:
@@ -211,11 +224,11 @@ class Vocabulary:
     def encode(self, text: str) -> Tokens:
         """Token ids of text in which control tokens have no meaning, shape (n,)."""
         data = text.encode("utf-8", "replace")
-        ids = np.empty(len(data) + 8, dtype=np.int32)  # a token spans a byte or more, but for a space put in front
+        ids = np.empty(len(data) + 8, dtype=np.int32)  # a byte or more a token, and a space put in front
         pointer = ids.ctypes.data_as(ctypes.POINTER(llama_cpp.llama_token))
         n = llama_cpp.llama_tokenize(self._vocab, data, len(data), pointer, len(ids), False, False)
         if n < 0:
-            raise SpeculationError(f"cannot turn {len(data)} bytes of text into tokens of {self._name}")
+            raise SpeculationError(f"cannot turn {len(data)} bytes into tokens of {self._weights.name}")
         return ids[:n].copy()
 
     def piece(self, token: int) -> bytes:
@@ -246,27 +259,33 @@ class Vocabulary:
 
 
 class LlamaModel:
-    """Weights with a cache of one sequence: the `Model` that the engine and the draft model guesser run on."""
+    """Weights with a cache of one sequence: the `Model` that engine and draft model guesser run on."""
 
     def __init__(
-        self, weights: LlamaWeights, log: EngineLog, *, n_ctx: int, n_threads: int, n_batch: int = 512, max_rows: int = 64
+        self,
+        weights: LlamaWeights,
+        log: EngineLog,
+        *,
+        n_ctx: int,
+        n_threads: int,
+        n_batch: int = 512,
+        max_rows: int = 64,
     ) -> None:
         """Make a cache of n_ctx tokens (at most what the model was trained for). Raises CannotLoad."""
         self.weights = weights
         self.interrupt: Callable[[], bool] | None = None  # asked during long forwards; True stops them
         self._log = log
-        self._context: Any = None
+        self._handle: Any = None
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = min(n_ctx, weights.n_ctx_train) if weights.n_ctx_train else n_ctx
         params.n_batch = params.n_ubatch = min(n_batch, params.n_ctx)
         params.n_outputs_max = params.n_outputs_max_per_seq = min(max_rows, params.n_batch)
         params.n_threads = params.n_threads_batch = n_threads
         params.swa_full = True  # with a windowed cache a rollback succeeds and the cells it needs are gone
-        log.lines.clear()
-        self._context = llama_cpp.llama_init_from_model(weights.handle, params)
-        if not self._context:
+        log.listen()
+        self._handle = llama_cpp.llama_init_from_model(weights.handle, params)
+        if not self._handle:
             raise CannotLoad(f"no context of {params.n_ctx} tokens for {weights.name}: {log.reason()}")
-        self._memory = llama_cpp.llama_get_memory(self._context)
         self._n_past = 0
         self.n_vocab = weights.vocabulary.n_tokens
         self.n_ctx = int(llama_cpp.llama_n_ctx(self._context))
@@ -280,7 +299,11 @@ class LlamaModel:
         for i in range(self._n_batch):
             self._batch.seq_id[i][0] = 0
         self._abort = llama_cpp.ggml_abort_callback(lambda _: self.interrupt is not None and self.interrupt())
-        self.can_rewind = self._probe_rewind()
+        try:
+            self.can_rewind = self._probe_rewind()
+        except SpeculationError as error:
+            self.close()
+            raise CannotLoad(f"cannot run {weights.path}: {error}") from error
 
     @property
     def n_past(self) -> int:
@@ -296,7 +319,9 @@ class LlamaModel:
         ids = np.asarray(tokens, dtype=np.int32)
         start = 0
         try:
-            while n - start > self._n_batch:  # the rows have to come out of the last decode, so it keeps enough tokens
+            while (
+                n - start > self._n_batch
+            ):  # the rows come out of the last decode, so it keeps enough tokens
                 end = start + min(self._n_batch, n - start - n_rows)
                 self._decode(ids[start:end], 0)
                 start = end
@@ -326,13 +351,24 @@ class LlamaModel:
 
     def close(self) -> None:
         """Free the cache."""
-        if self._context:
+        if self._handle:
             llama_cpp.llama_batch_free(self._batch)
-            llama_cpp.llama_free(self._context)
-            self._context = None
+            llama_cpp.llama_free(self._handle)
+            self._handle = None
+
+    @property
+    def _context(self) -> Any:
+        if not self._handle or not self.weights.handle:
+            raise SpeculationError(f"the cache of {self.weights.name} has been freed")
+        return self._handle
+
+    @property
+    def _memory(self) -> Any:
+        return llama_cpp.llama_get_memory(self._context)
 
     def _decode(self, ids: Tokens, n_rows: int) -> None:
-        n = len(ids)
+        n, context = len(ids), self._context  # first of all: the batch is freed with the context
+        self._log.errors.clear()
         self._batch.n_tokens = n
         self._token[:n] = ids
         self._pos[:n] = np.arange(self._n_past, self._n_past + n)
@@ -341,29 +377,28 @@ class LlamaModel:
             self._wanted[n - n_rows : n] = 1
         stoppable = self.interrupt is not None and n >= _LONG_FORWARD
         if stoppable:
-            llama_cpp.llama_set_abort_callback(self._context, self._abort, ctypes.c_void_p(0))
-        code = llama_cpp.llama_decode(self._context, self._batch)
+            llama_cpp.llama_set_abort_callback(context, self._abort, ctypes.c_void_p(0))
+        code = llama_cpp.llama_decode(context, self._batch)
         if stoppable:
-            llama_cpp.llama_set_abort_callback(self._context, llama_cpp.ggml_abort_callback(), ctypes.c_void_p(0))
+            llama_cpp.llama_set_abort_callback(context, llama_cpp.ggml_abort_callback(), ctypes.c_void_p(0))
         if code == 2:
             raise Interrupted("reading was stopped")
         if code != 0:
-            raise EngineFailure(f"{self.weights.name}: the engine refused {n} tokens (code {code}): {self._log.reason()}")
+            raise EngineFailure(f"{self.weights.name} refused {n} tokens: {self._log.reason()} (code {code})")
         self._n_past += n
 
     def _last_position(self) -> int:
         return int(llama_cpp.llama_memory_seq_pos_max(self._memory, 0))
 
     def _probe_rewind(self) -> bool:
-        """Decode two tokens and take one back. Also wakes the weights up, so that the first reply is not slower."""
+        """Decode two tokens and take one back. Also wakes the weights up, or the first reply would be slower."""
         self.forward([0, 1], n_rows=1)
         try:
             self.rewind(1)
         except CannotRewind:
             return False
         finally:
-            llama_cpp.llama_memory_clear(self._memory, True)
-            self._n_past = 0
+            self.rewind(0)
         return True
 
 

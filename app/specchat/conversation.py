@@ -5,6 +5,7 @@ Only the template writes control tokens. What a user typed or a file holds is te
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,13 +52,19 @@ class PromptFormat:
         self._template = template
         self._vocabulary = vocabulary
         self.notice = notice  # what the user should know about this format; empty if nothing
-        controls = sorted((text for text in vocabulary.controls if text), key=len, reverse=True)
-        self._control = re.compile("|".join(map(re.escape, controls)) or r"(?!)")
+        # A control text of one character cannot be broken; a template that writes it gets it as text.
+        controls = sorted((text for text in vocabulary.controls if len(text) > 1), key=len, reverse=True)
+        any_control = "|".join(map(re.escape, controls)) or r"(?!)"
+        self._control = re.compile(any_control)
+        self._control_begin = re.compile(f"(?=(?:{any_control}))(.)", re.DOTALL)
+        self._control_parts = frozenset(text[:n] for text in controls for n in range(1, len(text)))
+        self._longest = max(map(len, controls), default=0)
+        self._control_ids = frozenset(vocabulary.controls.values())
 
     def prompt(self, messages: Sequence[Message]) -> Tokens:
         """The ids that ask for the next reply, shape (n,). Raises TemplateError."""
         messages = _mended(messages)
-        guard = _unused_character(message.text for message in messages)
+        guard = _unused_character([self._template.source, *(message.text for message in messages)])
         guarded = [replace(message, text=self._guard(message.text, guard)) for message in messages]
         rendered = self._render(guarded)
         parts = self._with_replies(guarded, rendered, guard) or [rendered]
@@ -65,16 +72,17 @@ class PromptFormat:
         for part in parts:
             ids.extend(self._encode(part, guard) if isinstance(part, str) else part)
         bos = self._vocabulary.bos
-        if self._vocabulary.adds_bos and ids[:1] != [bos]:
+        if self._vocabulary.adds_bos and bos >= 0 and ids[:1] != [bos]:
             ids.insert(0, bos)
         return np.array(ids, dtype=np.int32)
 
     def _guard(self, text: str, guard: str) -> str:
         """Break every control text with a character that is taken out again before tokenizing."""
-        while found := self._control.search(text):
-            middle = found.start() + 1
-            text = text[:middle] + guard + text[middle:]
-        return text
+        whole = text
+        for at in range(len(whole) - 1, max(0, len(whole) - self._longest) - 1, -1):
+            if whole[at:] in self._control_parts:  # what the template writes next could complete it
+                text = text[: at + 1] + guard + text[at + 1 :]
+        return self._control_begin.sub(rf"\1{guard}", text)
 
     def _render(self, messages: Sequence[Message]) -> str:
         try:
@@ -90,17 +98,19 @@ class PromptFormat:
     def _with_replies(
         self, messages: Sequence[Message], rendered: str, guard: str
     ) -> list[str | tuple[int, ...]] | None:
-        """The rendered text in parts, with each reply's own ids in place of its text; None where that is not safe.
+        """The rendered text in parts, each reply's own ids in place of its text; None where that is not safe.
 
-        It is safe where the template writes replies as they are: then rendering marks in their place and putting
-        the texts back gives the same prompt.
+        It is safe where the template writes replies as they are: then rendering marks in their place and
+        putting the texts back gives the same prompt.
         """
         replies = [m for m in messages if m.role is Role.ASSISTANT and m.tokens]
         if not replies:
             return None
         marks = iter(range(len(replies)))
         marked = [
-            replace(m, text=f"{guard}{guard}{next(marks)}{guard}{guard}") if m.role is Role.ASSISTANT and m.tokens else m
+            replace(m, text=f"{guard}{guard}{next(marks)}{guard}{guard}")
+            if m.role is Role.ASSISTANT and m.tokens
+            else m
             for m in messages
         ]
         try:
@@ -113,6 +123,9 @@ class PromptFormat:
         texts = [piece if i % 2 == 0 else replies[int(piece)].text for i, piece in enumerate(pieces)]
         if "".join(texts) != rendered:
             return None
+        # Text that goes on right behind a reply must not be tokenized as if it began there.
+        if not all(self._control.match(after) for after in pieces[2::2]):
+            return None
         return [piece if i % 2 == 0 else replies[int(piece)].tokens or () for i, piece in enumerate(pieces)]
 
     def _encode(self, text: str, guard: str) -> Iterator[int]:
@@ -124,8 +137,15 @@ class PromptFormat:
         yield from self._plain(text[at:], guard)
 
     def _plain(self, text: str, guard: str) -> list[int]:
-        text = text.replace(guard, "")
-        return self._vocabulary.encode(text).tolist() if text else []
+        ids = self._encoded(text.replace(guard, ""))
+        if self._control_ids.isdisjoint(ids):
+            return ids
+        # Some tokenizers put a control token together from its letters.
+        return [token for part in text.split(guard) for token in self._encoded(part)]
+
+    def _encoded(self, text: str) -> list[int]:
+        ids: list[int] = self._vocabulary.encode(text).tolist() if text else []
+        return ids
 
 
 def prompt_format(source: str | None, vocabulary: Encoder, control_text: Mapping[str, str]) -> PromptFormat:
@@ -168,4 +188,5 @@ def _without_system(messages: Sequence[Message]) -> list[Message]:
 def _unused_character(texts: Iterable[str]) -> str:
     """A private-use character that stands in none of the texts."""
     used = set().union(*map(set, texts))
-    return next(chr(point) for point in range(0xE000, 0xF8FF) if chr(point) not in used)
+    private = itertools.chain(range(0xE000, 0xF900), range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
+    return next(chr(point) for point in private if chr(point) not in used)

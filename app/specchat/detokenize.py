@@ -1,4 +1,4 @@
-"""Token bytes -> text, holding back what is not decided yet: half a character, or what may become a stop string."""
+"""Token bytes -> text, holding back what is undecided: half a character, or what may become a stop string."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from speculation.types import Finish
 
 
 class ReplyText:
-    """The text of one reply as its tokens arrive. It is the `Ends` of the engine's loop: it knows where to stop."""
+    """The text of one reply as its tokens arrive. It is the `Ends` of the engine's loop."""
 
-    def __init__(self, piece: Callable[[int], bytes], ends: Collection[int], stop: Sequence[str] = ()) -> None:
+    def __init__(
+        self, piece: Callable[[int], bytes], ends: Collection[int], stop: Sequence[str] = ()
+    ) -> None:
         """`piece` gives a token's bytes, `ends` are the tokens that end a reply, `stop` the texts that do."""
         self._piece = piece
         self._ends = ends
@@ -51,18 +53,22 @@ class ReplyText:
         """How many of the reply's tokens lie wholly inside the text that is shown."""
         if not self.stopped_by:
             return len(self.tokens)
-        left = len(self.text.encode())
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        length = 0
         for count, token in enumerate(self.tokens):
-            left -= len(self._piece(token))
-            if left < 0:
+            length += len(decoder.decode(self._piece(token)))
+            begun = 1 if decoder.getstate()[0] else 0  # half a character stands where the next one will
+            if length + begun > len(self.text):
                 return count
         return len(self.tokens)
 
     def _meets_stop(self) -> bool:
-        at = [(place, text) for text in self._stop if (place := self._held.find(text)) >= 0]
+        at = [
+            (place + len(text), place, text) for text in self._stop if (place := self._held.find(text)) >= 0
+        ]
         if not at:
             return False
-        place, self.stopped_by = min(at)
+        _, place, self.stopped_by = min(at)  # the first to be complete, however the text is cut into tokens
         self._release(place)
         self._held = ""
         return True

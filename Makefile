@@ -1,0 +1,52 @@
+# The four commands of this project. `make chat` and `make test` are all that a newcomer needs.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+# Model files for chat live where specchat keeps them; tests share one cache outside the clone.
+export SPECCHAT_TEST_MODELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/specchat-test-models
+
+.PHONY: chat test check bench clean
+
+chat: $(VENV)/chat
+	@$(BIN)/specchat $(ARGS)
+
+test: $(VENV)/test test-models
+	$(BIN)/python -m pytest -m "not bench" $(ARGS)
+
+check: $(VENV)/check
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/test test-models
+	$(BIN)/python -m pytest -m bench -q -p no:cacheprovider $(ARGS)
+
+.PHONY: test-models
+test-models: $(VENV)/test
+	SPECCHAT_MODELS_DIR="$(SPECCHAT_TEST_MODELS)" $(BIN)/specchat models pull -y smollm2-135m qwen2.5-coder-0.5b qwen2.5-coder-1.5b
+
+# Each stamp is an environment that has what the target needs. llama-cpp-python compiles here: about four minutes
+# the first time, seconds afterwards, because pip keeps the wheel.
+$(VENV)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "specchat needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@touch $@
+
+$(VENV)/chat: $(VENV)/pip pyproject.toml
+	@echo "Setting up specchat; the first time this compiles llama.cpp, which takes a few minutes."
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/test: $(VENV)/chat
+	$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+$(VENV)/check: $(VENV)/test
+	$(BIN)/python -m pip install --quiet --group check
+	@touch $@
+
+clean:
+	rm -rf $(VENV)

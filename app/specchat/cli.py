@@ -1,0 +1,152 @@
+"""The command line. Commands are imported when they are called: `specchat --help` loads no engine."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from specchat import __version__
+
+COMMANDS = ("ask", "models")
+USAGE = 2
+MODEL = 4
+INPUT = 3
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+DEFAULTS: dict[str, object] = {
+    "command": None,
+    "call": "specchat.plain:chat",
+    "model": None,
+    "draft": None,
+    "guess": "auto",
+    "guess_max": None,
+    "rule": "coupled",
+    "system": None,
+    "temp": 0.7,
+    "top_k": 40,
+    "top_p": 0.95,
+    "min_p": 0.05,
+    "repeat_penalty": 1.0,
+    "repeat_last_n": 64,
+    "seed": None,
+    "max_tokens": None,
+    "stop": [],
+    "ctx": 8192,
+    "threads": None,
+    "yes": False,
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    model = shared.add_argument_group("models")
+    model.add_argument("-m", "--model", metavar="NAME", help="a model of the catalogue, or the path of a .gguf file")
+    model.add_argument("-d", "--draft", metavar="NAME", help="the model that guesses: NAME, a path, auto or none")
+    model.add_argument("-c", "--ctx", type=int, metavar="N", help="context in tokens (8192)")
+    model.add_argument("-t", "--threads", type=int, metavar="N", help="threads (one a fast core)")
+    model.add_argument("-y", "--yes", action="store_true", help="fetch missing models without asking")
+    guess = shared.add_argument_group("guessing; it never changes the text")
+    guess.add_argument("-g", "--guess", choices=["auto", "draft", "lookup", "off"], help="who guesses (auto)")
+    guess.add_argument("--guess-max", type=int, metavar="N", help="longest draft of a guesser chosen by hand")
+    guess.add_argument("--rule", choices=["coupled", "rejection", "block"], help="how guesses are checked (coupled)")
+    text = shared.add_argument_group("the reply")
+    text.add_argument("-s", "--system", metavar="TEXT", help="system prompt")
+    text.add_argument("--temp", type=float, metavar="T", help="temperature; 0 takes the best token (0.7)")
+    text.add_argument("--top-k", type=int, metavar="K", help="keep the K best tokens; 0 keeps all (40)")
+    text.add_argument("--top-p", type=float, metavar="P", help="keep the best tokens up to this mass (0.95)")
+    text.add_argument("--min-p", type=float, metavar="P", help="keep tokens of this share of the best (0.05)")
+    text.add_argument("--repeat-penalty", type=float, metavar="R", help="make recent tokens less likely; 1 is off (1)")
+    text.add_argument("--repeat-last-n", type=int, metavar="N", help="how many tokens are recent; -1 all (64)")
+    text.add_argument("--seed", type=int, metavar="N", help="the same seed writes the same text (a new one each time)")
+    text.add_argument("--max-tokens", type=int, metavar="N", help="end the reply after N tokens")
+    text.add_argument("--stop", action="append", metavar="TEXT", help="end the reply before TEXT; repeatable")
+
+    main_parser = argparse.ArgumentParser(
+        prog="specchat",
+        parents=[shared],
+        description="A private chat for the terminal that guesses ahead and never changes the answer.",
+        epilog="Without a command: chat. `specchat COMMAND --help` says more.",
+    )
+    main_parser.add_argument("--version", action="version", version=f"specchat {__version__}")
+    commands = main_parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    ask = commands.add_parser("ask", parents=[shared], help="one answer on stdout")
+    ask.add_argument("prompt", nargs="?", help="the question; without one, what is piped in")
+    ask.add_argument("-f", "--file", action="append", metavar="FILE", default=[], help="attach a text file; repeatable")
+    ask.add_argument("--json", action="store_true", help="one JSON object with text and figures")
+    ask.add_argument("-q", "--quiet", action="store_true", help="no line of figures on stderr")
+    ask.set_defaults(call="specchat.ask:ask")
+
+    models = commands.add_parser("models", help="list, fetch and check models")
+    actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="what the catalogue knows and what is here")
+    listing.add_argument("--json", action="store_true", help="as JSON")
+    listing.set_defaults(call="specchat.models:list_models")
+    pull = actions.add_parser("pull", help="fetch models; goes on where it was interrupted")
+    pull.add_argument("names", nargs="*", metavar="NAME", help="of the catalogue; without one, the starter pair")
+    pull.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    pull.set_defaults(call="specchat.models:pull_models")
+    verify = actions.add_parser("verify", help="check size and sha256")
+    verify.add_argument("names", nargs="*", metavar="NAME", help="without one, all that are here")
+    verify.set_defaults(call="specchat.models:verify_models")
+    path = actions.add_parser("path", help="where a model is, or all of them")
+    path.add_argument("name", nargs="?", metavar="NAME")
+    path.set_defaults(call="specchat.models:model_path")
+    return main_parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; errors that have a name become one line on stderr and an exit code."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given and not given[0].startswith("-") and given[0] not in COMMANDS:
+        if given[0].endswith(".gguf"):
+            given.insert(0, "--model")
+        else:
+            near = difflib.get_close_matches(given[0], COMMANDS, 1)
+            hint = f"; did you mean {near[0]}?" if near else f'; to ask something: specchat ask "{given[0]}"'
+            return _fail(f"no command is named {given[0]!r}{hint}", USAGE)
+    args = parser().parse_args(given, argparse.Namespace(**DEFAULTS))
+    module, _, function = args.call.partition(":")
+    try:
+        code: int = getattr(importlib.import_module(module), function)(args)
+        return code
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader left; nothing more can be said there
+        return BROKEN_PIPE
+    except Exception as error:
+        code = _exit_code(error)
+        if code is None:
+            raise
+        return _fail(str(error), code)
+
+
+def _exit_code(error: Exception) -> int | None:
+    """The exit code of an error that is meant for people; None for a fault of ours."""
+    from specchat.template import TemplateError
+    from speculation.engine import ContextFull
+    from speculation.llama import Interrupted
+    from speculation.types import SpeculationError
+
+    declared = getattr(error, "exit_code", None)
+    if isinstance(declared, int):
+        return declared
+    if isinstance(error, Interrupted):
+        return INTERRUPTED
+    if isinstance(error, ContextFull):
+        return INPUT
+    return MODEL if isinstance(error, SpeculationError | TemplateError) else None
+
+
+def _fail(text: str, code: int) -> int:
+    from specchat.console import say
+
+    say(f"specchat: {' '.join(text.split())}")
+    return code

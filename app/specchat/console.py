@@ -1,0 +1,150 @@
+"""What the line-mode commands put on a terminal: clean text, progress, figures, questions."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # rich takes 50 ms to import, which `--help` and pipes need not pay
+    from rich.progress import Progress, TaskID
+
+    from specchat.session import Reading, Reply
+
+INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
+
+
+def printable(text: str) -> str:
+    """Text that cannot steer a terminal: control characters but newline and tab become visible marks."""
+    return "".join(c if c in "\n\t" or (c.isprintable() and c != "\x7f") or c == "\u200d" else _mark(c) for c in text)
+
+
+def _mark(character: str) -> str:
+    if character < " ":
+        return chr(0x2400 + ord(character))  # the control pictures block: escape becomes its symbol
+    return "\ufffd" if character in "\x7f" or "\x80" <= character <= "\x9f" else _kept_or_marked(character)
+
+
+def _kept_or_marked(character: str) -> str:
+    # Bidirectional overrides can make a line read as another; other unprintables (unassigned, spaces) are harmless.
+    return "\ufffd" if "\u202a" <= character <= "\u202e" or "\u2066" <= character <= "\u2069" else character
+
+
+def say(text: str) -> None:
+    """A line for the person, beside the result: stderr."""
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def size(n_bytes: int) -> str:
+    """A size as people read it: 1.1 GB."""
+    amount, units = float(n_bytes), iter(["B", "kB", "MB", "GB", "TB"])
+    unit = next(units)
+    while amount >= 1000:
+        amount, unit = amount / 1000, next(units)
+    return f"{amount:.0f} {unit}" if unit in ("B", "kB") or amount >= 100 else f"{amount:.1f} {unit}"
+
+
+def confirmed(question: str) -> bool:
+    """Ask on the terminal; Enter means yes. False without a terminal to ask on."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+
+
+@contextmanager
+def on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
+    """While inside, Ctrl-C calls `stop` instead of raising, because an exception would be lost inside the engine."""
+    before = signal.signal(signal.SIGINT, lambda *_: stop())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Bar:
+    """A progress bar on stderr that vanishes when done; silent where stderr is not a terminal."""
+
+    def __init__(self, title: str, unit: str) -> None:
+        """`unit` is "bytes", "tokens" or "parts"."""
+        self._title = title
+        self._unit = unit
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def start(self, total: int, /) -> None:
+        """Begin to show."""
+        if not sys.stderr.isatty():
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn, TransferSpeedColumn
+
+        columns = [TextColumn("{task.description}", markup=False), BarColumn()]
+        counted = {"bytes": [DownloadColumn(), TransferSpeedColumn()], "tokens": [MofNCompleteColumn()]}
+        self._progress = Progress(
+            *columns,
+            *counted.get(self._unit, []),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task(printable(self._title), total=total)
+        self._progress.start()
+
+    def advance(self, more: int, /) -> None:
+        """Move on."""
+        if self._progress is not None and self._task is not None:
+            self._progress.advance(self._task, more)
+
+    def move_to(self, done: float, /) -> None:
+        """Move to an absolute place."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=done)
+
+    def note(self, text: str, /) -> None:
+        """A line above the bar."""
+        if self._progress is not None:
+            self._progress.console.print(printable(text), markup=False, highlight=False)
+        elif sys.stderr.isatty():
+            say(text)
+
+
+class ReadingBar(Bar):
+    """The progress of reading a prompt; shown only where it takes long enough to be read."""
+
+    def __init__(self) -> None:
+        super().__init__("reading", "tokens")
+        self._started = False
+
+    def show(self, reading: Reading) -> None:
+        """Draw one reading."""
+        if not self._started and reading.seconds_left is not None and reading.seconds_left > 0.5:
+            self._started = True
+            self.start(reading.total)
+        self.move_to(reading.read)
+
+
+def figures(reply: Reply) -> str:
+    """One line that says what a reply took."""
+    totals = reply.totals
+    parts = [f"{totals.emitted} tokens"]
+    if totals.tokens_per_s is not None:
+        parts.append(f"{totals.tokens_per_s:.1f} tok/s")
+    if totals.tokens_per_step is not None:
+        parts.append(f"{totals.tokens_per_step:.2f} tokens/step")
+    if totals.alpha is not None:
+        parts.append(f"accepted {totals.alpha:.0%}")
+    if reply.speed_up is not None:
+        parts.append(f"x{reply.speed_up:.2f} est")
+    parts += [f"seed {reply.seed}", f"read {reply.prompt_tokens - reply.reused_tokens}, reused {reply.reused_tokens}"]
+    return " · ".join(parts)

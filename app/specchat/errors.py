@@ -1,0 +1,33 @@
+"""Refusals that are meant for people: one line of text and the exit code of the command."""
+
+from __future__ import annotations
+
+
+class Refusal(Exception):
+    """Base of errors whose text is shown as it is."""
+
+    exit_code = 1
+
+
+class UsageError(Refusal):
+    """An option or setting with a value that cannot be used."""
+
+    exit_code = 2
+
+
+class InputRefused(Refusal):
+    """A prompt or attachment that cannot be used; the text names it and says why."""
+
+    exit_code = 3
+
+
+class NotHere(Refusal):
+    """A model that has to be fetched first, and nobody to ask; the text says how."""
+
+    exit_code = 4
+
+
+class Declined(Refusal):
+    """The user said no; the text repeats what was not done."""
+
+    exit_code = 6

@@ -1,0 +1,144 @@
+"""From the names on a command line to loaded models, with downloads where the user agrees to them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from specchat.catalogue import Catalogue, Model, catalogue_path, load_catalogue
+from specchat.console import Bar, confirmed, on_interrupt, say, size
+from specchat.downloads import Store, models_dir
+from specchat.errors import Declined, NotHere, UsageError
+from specchat.loading import EngineOptions, Engines, load_engines
+from specchat.machine import decoding_threads
+from specchat.session import ChatSession, Guess, ReplySettings
+from speculation.llama import EngineLog
+from speculation.sampling import SamplingConfig
+
+
+class Shelf:
+    """The catalogue and the store together: what is known and what is here."""
+
+    def __init__(self) -> None:
+        self.catalogue: Catalogue = load_catalogue(catalogue_path())
+        self.store = Store(models_dir(os.environ))
+
+    def locate(self, name: str, *, agreed: bool, beside: Sequence[Model] = ()) -> Path:
+        """The file of a catalogued model or a path to one; fetches it, and `beside`, when the user agrees.
+
+        Raises UnknownModel, NotHere, Declined, DownloadError.
+        """
+        if is_path(name):
+            return Path(name).expanduser()
+        model = self.catalogue.find(name)
+        if not self.store.has(model):
+            missing = [model, *(other for other in beside if not self.store.has(other))]
+            total = sum(other.file.size for other in missing)
+            titles = " and ".join(f"{other.title} ({size(other.file.size)})" for other in missing)
+            if not agreed:
+                say(f"{titles} will be fetched into {self.store.path(model).parent}, {size(total)} in all.")
+                if not confirmed("Fetch now?"):
+                    self._refuse(missing)
+            for other in missing:
+                self.pull(other)
+        return self.store.path(model)
+
+    def pull(self, model: Model) -> Path:
+        """Fetch one model with a progress bar."""
+        with Bar(model.id, "bytes") as bar:
+            return self.store.pull(model, bar)
+
+    def paired_draft(self, name: str) -> Model | None:
+        """The draft that the catalogue recommends for a target."""
+        if is_path(name):
+            return None
+        draft = self.catalogue.find(name).draft
+        return None if draft is None else self.catalogue.find(draft)
+
+    def _refuse(self, missing: Sequence[Model]) -> None:
+        names = " ".join(model.id for model in missing)
+        if sys.stdin.isatty() and sys.stderr.isatty():
+            raise Declined(f"nothing fetched; `specchat models pull {names}` does it later")
+        raise NotHere(f"no terminal to ask on: run `specchat models pull {names}` first, or add -y")
+
+
+def is_path(name: str) -> bool:
+    """Whether a model name means a file rather than a catalogue entry."""
+    return name.endswith(".gguf") or os.sep in name or Path(name).exists()
+
+
+def open_session(args: Namespace) -> ChatSession:
+    """Load what the arguments ask for. Raises the errors of `Shelf.locate`, CannotLoad, UnfitDraft, UsageError."""
+    settings = reply_settings(args)
+    shelf = Shelf()
+    target = args.model or shelf.catalogue.default_target
+    guess = Guess(args.guess)
+    draft = shelf.paired_draft(target)
+    # The pair is fetched together at the first start, so that /guess draft works at once.
+    beside = [draft] if draft is not None and args.model is None else []
+    path = shelf.locate(target, agreed=args.yes, beside=beside)
+    engines = load_with_bar(path, EngineOptions(n_ctx=args.ctx, n_threads=args.threads or decoding_threads()))
+    try:
+        session = ChatSession(engines, settings)
+        if args.draft not in (None, "auto", "none") or guess is Guess.DRAFT:
+            engines.load_draft(draft_path(shelf, target, args.draft, agreed=args.yes))
+        session.guess = guess
+    except BaseException:
+        engines.close()
+        raise
+    if args.system:
+        session.set_system(args.system)
+    return session
+
+
+def draft_path(shelf: Shelf, target: str, asked: str | None, *, agreed: bool) -> Path:
+    """The file of the draft model to use for a target. Raises NotHere where nothing is known to fit."""
+    if asked in (None, "auto"):
+        paired = shelf.paired_draft(target)
+        if paired is None:
+            raise NotHere("the catalogue knows no draft for this model; name one with --draft")
+        asked = paired.id
+    if asked == "none":
+        raise NotHere("--guess draft needs a draft model, and --draft none forbids one")
+    return shelf.locate(str(asked), agreed=agreed)
+
+
+def reply_settings(args: Namespace) -> ReplySettings:
+    """The settings that the arguments ask for. Raises UsageError that names the wrong one."""
+    for name, least in (("ctx", 16), ("threads", 1), ("max_tokens", 1), ("guess_max", 1), ("seed", 0)):
+        value = getattr(args, name)
+        if value is not None and value < least:
+            raise UsageError(f"--{name.replace('_', '-')} is {value}; it must be {least} or more")
+    try:
+        sampling = SamplingConfig(
+            temperature=args.temp,
+            top_k=args.top_k,
+            top_p=args.top_p,
+            min_p=args.min_p,
+            repeat_penalty=args.repeat_penalty,
+            repeat_last_n=args.repeat_last_n,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return ReplySettings(sampling, args.seed, args.max_tokens, tuple(args.stop), args.rule, args.guess_max)
+
+
+def load_with_bar(path: Path, options: EngineOptions) -> Engines:
+    """Load a target; Ctrl-C stops it. Raises CannotLoad, Interrupted."""
+    wanted = True
+
+    def stop() -> None:
+        nonlocal wanted
+        wanted = False
+
+    with Bar(f"loading {path.name}", "parts") as bar, on_interrupt(stop):
+        bar.start(1)
+
+        def progress(done: float) -> bool:
+            bar.move_to(done)
+            return wanted
+
+        return load_engines(path, options, EngineLog(), progress)

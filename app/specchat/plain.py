@@ -1,0 +1,150 @@
+"""Chat in line mode: a prompt, a streamed reply, a line of figures. What pipes, ssh and screen readers get."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+
+from specchat.console import ReadingBar, figures, on_interrupt, printable, say
+from specchat.downloads import DownloadError
+from specchat.errors import Refusal
+from specchat.opening import Shelf, draft_path, open_session
+from specchat.session import ChatSession, ContextFull, Guess, Reading, Wrote
+from speculation.types import SpeculationError
+
+HELP = """\
+/guess auto|draft|lookup|off   who guesses, from the next reply on
+/stats                         what the last reply took, guesser by guesser
+/system TEXT                   the system prompt; without TEXT, none
+/new                           forget this conversation
+/quit                          leave (so does Ctrl-D)
+Ctrl-C stops a reply. A line that ends with \\ goes on in the next one."""
+
+
+def chat(args: Namespace) -> int:
+    """Talk until the user leaves. Returns the exit code."""
+    session = open_session(args)
+    try:
+        engines = session.engines
+        for notice in engines.notices:
+            say(f"note: {notice}")
+        draft = f" + {engines.draft.weights.name}" if engines.draft else ""
+        say(
+            f"{engines.target.weights.name}{draft} · {engines.target.weights.back_end} · "
+            f"context {engines.target.n_ctx} · guess {session.guess} · /help"
+        )
+        return LineChat(session, args).run()
+    finally:
+        session.engines.close()
+
+
+class LineChat:
+    """The loop of questions and answers."""
+
+    def __init__(self, session: ChatSession, args: Namespace) -> None:
+        self._session = session
+        self._args = args
+        self._talks = sys.stdin.isatty()
+        self._clean: Callable[[str], str] = printable if sys.stdout.isatty() else str
+
+    def run(self) -> int:
+        """Read, answer, repeat."""
+        if self._talks:
+            import readline  # noqa: F401 # importing it is what gives input() history and editing
+        while True:
+            try:
+                line = self._line()
+            except EOFError:
+                if self._talks:
+                    say("")
+                return 0
+            except KeyboardInterrupt:
+                say("\n/quit or Ctrl-D leaves")
+                continue
+            if line.startswith("/"):
+                if not self._command(line):
+                    return 0
+            elif line.strip():
+                self._answer(line)
+
+    def _line(self) -> str:
+        line = input("> " if self._talks else "")
+        while line.endswith("\\"):
+            line = line[:-1] + "\n" + input("  " if self._talks else "")
+        return line.encode("utf-8", "replace").decode()
+
+    def _answer(self, text: str) -> None:
+        try:
+            with ReadingBar() as bar, on_interrupt(self._session.stop):
+                for event in self._session.reply(text):
+                    if isinstance(event, Reading):
+                        bar.show(event)
+                    elif isinstance(event, Wrote):
+                        bar.__exit__()
+                        sys.stdout.write(self._clean(event.text))
+                        sys.stdout.flush()
+                    else:
+                        sys.stdout.write("\n")
+                        sys.stdout.flush()
+                        stopped = "" if event.finish else "stopped · "
+                        say(stopped + figures(event))
+        except ContextFull as error:
+            say(f"{error}; /new starts over")
+        except SpeculationError as error:
+            say(str(error))
+
+    def _command(self, line: str) -> bool:
+        """Do a slash command; False to leave."""
+        name, _, rest = line[1:].partition(" ")
+        rest = rest.strip()
+        if name in ("quit", "exit", "q"):
+            return False
+        if name == "new":
+            self._session.new()
+            say("a new conversation")
+        elif name == "stats":
+            say(self._stats())
+        elif name == "guess":
+            self._choose(rest)
+        elif name == "system":
+            self._session.set_system(rest)
+            say("the system prompt is set" if rest else "no system prompt")
+        elif name in ("help", "?", ""):
+            say(HELP)
+        else:
+            say(f"no command /{name}; /help lists them")
+        return True
+
+    def _choose(self, name: str) -> None:
+        if name not in list(Guess):
+            say(f"guess {self._session.guess}; /guess auto, draft, lookup or off changes it")
+            return
+        try:
+            if name == Guess.DRAFT and self._session.engines.draft is None:
+                self._load_draft()
+            self._session.guess = Guess(name)
+            say(f"guess {name}")
+        except (SpeculationError, Refusal, DownloadError) as error:
+            say(f"guess {self._session.guess} as before: {error}")
+
+    def _load_draft(self) -> None:
+        shelf = Shelf()
+        target = self._args.model or shelf.catalogue.default_target
+        self._session.engines.load_draft(draft_path(shelf, target, self._args.draft, agreed=self._args.yes))
+
+    def _stats(self) -> str:
+        reply = self._session.last_reply
+        if reply is None:
+            return "no reply yet"
+        totals = reply.totals
+        rows = [
+            figures(reply),
+            f"{totals.steps} steps: {totals.plain_steps} plain, {totals.steps - totals.plain_steps} with a draft",
+            f"drafted {totals.drafted}, examined {totals.examined}, accepted {totals.accepted}"
+            + "".join(f", {name} {count}" for name, count in totals.accepted_by.items()),
+            f"seconds: read {reply.read_s:.2f}, draft {totals.draft_s:.2f}, "
+            f"verify {totals.verify_s:.2f}, accept {totals.accept_s:.3f}",
+            f"context {self._session.context_tokens} of {self._session.engines.target.n_ctx} tokens",
+        ]
+        return "\n".join(rows)

@@ -1,0 +1,58 @@
+"""Model files for the tests that need real ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from specchat.catalogue import catalogue_path, load_catalogue
+from speculation.llama import EngineLog, LlamaModel, LlamaWeights
+
+THREADS = 2
+
+
+def model_file(name: str) -> Path:
+    """A catalogued model in the tests' cache. `make test` puts it there; in CI its absence is a failure."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specchat-test-models"
+    folder = Path(os.environ.get("SPECCHAT_TEST_MODELS") or cache)
+    path = folder / load_catalogue(catalogue_path()).find(name).file.name
+    if not path.exists():
+        if os.environ.get("CI"):
+            pytest.fail(f"{name} is not in the test cache; `make test` fetches it")
+        pytest.skip(f"{name} is not in the test cache; `make test` fetches it")
+    return path
+
+
+@pytest.fixture(scope="session")
+def log() -> EngineLog:
+    return EngineLog()
+
+
+@pytest.fixture(scope="session")
+def smollm(log: EngineLog) -> Iterator[LlamaModel]:
+    """SmolLM2-135M-Instruct."""
+    yield from loaded("smollm2-135m", log)
+
+
+@pytest.fixture(scope="session")
+def qwen(log: EngineLog) -> Iterator[LlamaModel]:
+    """Qwen2.5-Coder-1.5B-Instruct, the target of the starter pair."""
+    yield from loaded("qwen2.5-coder-1.5b", log)
+
+
+@pytest.fixture(scope="session")
+def qwen_draft(log: EngineLog) -> Iterator[LlamaModel]:
+    """Qwen2.5-Coder-0.5B-Instruct, its draft."""
+    yield from loaded("qwen2.5-coder-0.5b", log)
+
+
+def loaded(name: str, log: EngineLog) -> Iterator[LlamaModel]:
+    """A model with a cache of 4096 tokens, closed afterwards."""
+    weights = LlamaWeights(model_file(name), log)
+    model = LlamaModel(weights, log, n_ctx=4096, n_threads=THREADS)
+    yield model
+    model.close()
+    weights.close()
