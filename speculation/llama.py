@@ -1,4 +1,4 @@
-"""The only file that imports llama_cpp: GGUF files, their vocabularies and caches, by its low-level functions.
+"""The only file that imports llama_cpp: GGUF files, their vocabularies and caches, by low-level functions.
 
 The high-level `Llama` class is not used: it drops the text of long tokens, keeps a score for every token of
 the context and ignores a failed rollback.
@@ -44,7 +44,7 @@ class EngineLog:
 
     def __init__(self, sink: Callable[[str], None] | None = None) -> None:
         self.lines: deque[str] = deque(maxlen=2000)
-        self.errors: deque[str] = deque(maxlen=100)
+        self.error = ""  # the first error line; later ones say less and less
         self._sink = sink
         self._begun = ""
         self._callback = llama_cpp.llama_log_callback(self._receive)
@@ -52,15 +52,14 @@ class EngineLog:
     def listen(self) -> None:
         """Begin anew with what llama.cpp says from now on, in place of whoever listened before."""
         self.lines.clear()
-        self.errors.clear()
+        self.error = ""
         llama_cpp.llama_log_set(self._callback, ctypes.c_void_p(0))
         _listeners.append(self)
         del _listeners[:-1]
 
     def reason(self) -> str:
-        """The engine's own words for the last failure: its first error line; later ones say less and less."""
-        first = self.errors[0] if self.errors else "the engine gave no reason"
-        return re.sub(r"^(?:[\w()]+: |error loading model: )*", "", first).strip()  # without function names
+        """The engine's own words for the last failure, without function names."""
+        return re.sub(r"^(?:[\w()]+: |error loading model: )*", "", self.error).strip() or "no reason given"
 
     def _receive(self, level: int, text: bytes, _: Any) -> None:
         if level < _INFO:
@@ -70,7 +69,7 @@ class EngineLog:
         for line in whole:
             self.lines.append(line)
             if level == _ERROR:
-                self.errors.append(line)
+                self.error = self.error or line
             if self._sink is not None:
                 self._sink(line)
 
@@ -123,11 +122,10 @@ class LlamaWeights:
             raise CannotLoad(f"cannot load {path}: {log.reason()}")
         self.back_end = _back_end(log.lines)
         self.vocabulary = Vocabulary(self)
-        writes = llama_cpp.llama_model_has_decoder(self._handle)
-        if not writes or self.metadata("general.type") in ("adapter", "mmproj"):
+        lacks = "vocabulary" if self.vocabulary.kind is VocabularyKind.NONE else ""
+        is_model = self.metadata("general.type") not in ("adapter", "mmproj")
+        if not is_model or not llama_cpp.llama_model_has_decoder(self._handle):
             lacks = "model that writes text"
-        else:
-            lacks = "vocabulary" if self.vocabulary.kind is VocabularyKind.NONE else ""
         if lacks:
             self.close()
             raise CannotLoad(f"cannot chat with {path}: it holds no {lacks}")
@@ -316,8 +314,7 @@ class LlamaModel:
             raise ValueError(f"{n_rows} rows asked of {n} tokens; at most {self.max_rows}")
         if before + n > self.n_ctx:
             raise EngineFailure(f"{n} more tokens do not fit: {before} of {self.n_ctx} are in use")
-        ids = np.asarray(tokens, dtype=np.int32)
-        start = 0
+        ids, start = np.asarray(tokens, dtype=np.int32), 0
         try:
             while (
                 n - start > self._n_batch
@@ -341,11 +338,12 @@ class LlamaModel:
 
     def rewind(self, n_past: int) -> None:
         """See `Model.rewind`; rewind(0) always works. The result is checked. Raises CannotRewind."""
+        memory = llama_cpp.llama_get_memory(self._context)
         if n_past == 0:
-            llama_cpp.llama_memory_clear(self._memory, False)
-        elif n_past != self._last_position() + 1:
-            removed = llama_cpp.llama_memory_seq_rm(self._memory, 0, n_past, -1)
-            if not removed or self._last_position() != n_past - 1:
+            llama_cpp.llama_memory_clear(memory, False)
+        elif n_past != llama_cpp.llama_memory_seq_pos_max(memory, 0) + 1:
+            removed = llama_cpp.llama_memory_seq_rm(memory, 0, n_past, -1)
+            if not removed or llama_cpp.llama_memory_seq_pos_max(memory, 0) != n_past - 1:
                 raise CannotRewind(f"{self.weights.name} cannot drop the last tokens of its cache")
         self._n_past = n_past
 
@@ -362,13 +360,9 @@ class LlamaModel:
             raise SpeculationError(f"the cache of {self.weights.name} has been freed")
         return self._handle
 
-    @property
-    def _memory(self) -> Any:
-        return llama_cpp.llama_get_memory(self._context)
-
     def _decode(self, ids: Tokens, n_rows: int) -> None:
         n, context = len(ids), self._context  # first of all: the batch is freed with the context
-        self._log.errors.clear()
+        self._log.error = ""
         self._batch.n_tokens = n
         self._token[:n] = ids
         self._pos[:n] = np.arange(self._n_past, self._n_past + n)
@@ -387,11 +381,8 @@ class LlamaModel:
             raise EngineFailure(f"{self.weights.name} refused {n} tokens: {self._log.reason()} (code {code})")
         self._n_past += n
 
-    def _last_position(self) -> int:
-        return int(llama_cpp.llama_memory_seq_pos_max(self._memory, 0))
-
     def _probe_rewind(self) -> bool:
-        """Decode two tokens and take one back. Also wakes the weights up, or the first reply would be slower."""
+        """Decode two tokens and take one back. Also wakes up the weights, or the first reply would be slower."""
         self.forward([0, 1], n_rows=1)
         try:
             self.rewind(1)

@@ -29,5 +29,5 @@ def all_rows(make: Make, kind: str, tokens: Sequence[int]) -> Logits:
 
 
 def assert_same(rows: Logits, expected: Logits) -> None:
-    """Equal up to the noise of 16-bit keys in other kernels, which reaches 0.05; the logits deviate by 2.5."""
+    """Equal up to the noise of 16-bit keys in other kernels, which reaches 0.05; logits deviate by 2.5."""
     np.testing.assert_allclose(rows, expected, atol=NOISE)
