@@ -382,7 +382,7 @@ class LlamaModel:
         self._n_past += n
 
     def _probe_rewind(self) -> bool:
-        """Decode two tokens and take one back. Also wakes up the weights, or the first reply would be slower."""
+        """Decode two tokens and take one back. Also wakes up the weights, or the first reply would wait."""
         self.forward([0, 1], n_rows=1)
         try:
             self.rewind(1)
