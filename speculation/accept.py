@@ -88,7 +88,7 @@ class Rejection:
 
 
 class Block:
-    """Judge the draft as a whole: Sun et al. 2024 (arXiv 2403.10444), algorithm 2. Never accepts less than `Rejection`."""
+    """Judge the draft as a whole: Sun et al. 2024 (2403.10444), algorithm 2. Accepts at least as much as `Rejection`."""
 
     def __init__(self, rng: Generator) -> None:
         self._rng = rng
@@ -125,7 +125,7 @@ def _excess(p: Distribution, q: Distribution, mass: float) -> float:
 
 
 class Coupled:
-    """Draft and target pick with the same Gumbel noise, keyed by seed, position and token: Daliri et al. 2024 (2408.07978).
+    """Draft and target pick with the same noise, keyed by seed, position and token: Daliri et al. 2024 (2408.07978).
 
     The text depends on the seed alone: not on the guesser, not on k, not on when guessing was switched.
     """

@@ -16,7 +16,18 @@ from speculation.context import Context, common_prefix, recent
 from speculation.controllers.base import Controller, Plan
 from speculation.guessers.base import Guesser
 from speculation.sampling import SamplingConfig, distribution, probabilities
-from speculation.types import CannotRewind, Distribution, Draft, Finish, Model, PLAIN, SpeculationError, Step, Tokens
+from speculation.types import (
+    PLAIN,
+    CannotRewind,
+    Distribution,
+    Draft,
+    Finish,
+    Model,
+    Row,
+    SpeculationError,
+    Step,
+    Tokens,
+)
 
 
 class ContextFull(SpeculationError):
@@ -180,7 +191,7 @@ class Engine:
             return plan.draft.cut(k)
         return self.guessers[plan.guesser].propose(self.context, k, self.rule)
 
-    def _distribution(self, row: Tokens, drafted: Sequence[int]) -> Distribution:
+    def _distribution(self, row: Row, drafted: Sequence[int]) -> Distribution:
         if self.sampling.repeat_penalty == 1.0:
             return distribution(row, self.sampling)
         return distribution(row, self.sampling, recent(self.context, drafted, self.sampling.repeat_last_n))

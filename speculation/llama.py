@@ -316,9 +316,7 @@ class LlamaModel:
             raise EngineFailure(f"{n} more tokens do not fit: {before} of {self.n_ctx} are in use")
         ids, start = np.asarray(tokens, dtype=np.int32), 0
         try:
-            while (
-                n - start > self._n_batch
-            ):  # the rows come out of the last decode, so it keeps enough tokens
+            while n - start > self._n_batch:  # the rows come out of the last decode, so it keeps enough tokens
                 end = start + min(self._n_batch, n - start - n_rows)
                 self._decode(ids[start:end], 0)
                 start = end

@@ -97,9 +97,7 @@ def _best(row: Row) -> tuple[int, float]:
     best = int(row.argmax())  # the first NaN if there is one
     peak = float(row[best])
     if not math.isfinite(peak):
-        raise SpeculationError(
-            f"the model's logits allow no choice of a token: the highest of them is {peak}"
-        )
+        raise SpeculationError(f"the model's logits allow no choice of a token: the highest of them is {peak}")
     return best, peak
 
 

@@ -21,9 +21,16 @@ class HistoryModel:
     """A random model: its logits are a function of every token in its cache, in order."""
 
     def __init__(
-        self, n_vocab: int, seed: int, *, n_ctx: int = 4096, max_rows: int = 64, spread: float = 2.0, blur: float = 0.0
+        self,
+        n_vocab: int,
+        seed: int,
+        *,
+        n_ctx: int = 4096,
+        max_rows: int = 64,
+        spread: float = 2.0,
+        blur: float = 0.0,
     ) -> None:
-        """`spread` is the deviation of the logits. `blur` adds noise of that deviation: a worse model of the same text."""
+        """`spread` is the deviation of the logits; `blur` adds noise of that deviation, which makes a worse model."""
         self.n_vocab = n_vocab
         self.n_ctx = n_ctx
         self.max_rows = max_rows

@@ -21,9 +21,9 @@ def ask(args: Namespace) -> int:
     question = compose(args.prompt, [Path(name) for name in args.file], read_stdin())
     session = open_session(args)
     try:
-        for notice in session.engines.notices:
-            say(f"note: {notice}")
         reply = _answer(session, question, shown=not args.json)
+        for notice in session.notices:
+            say(f"note: {notice}")
         if args.json:
             json.dump(as_json(session, reply), sys.stdout, ensure_ascii=False)
             print()

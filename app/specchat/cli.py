@@ -122,10 +122,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader left; nothing more can be said there
         return BROKEN_PIPE
     except Exception as error:
-        code = _exit_code(error)
-        if code is None:
+        exit_code = _exit_code(error)
+        if exit_code is None:
             raise
-        return _fail(str(error), code)
+        return _fail(str(error), exit_code)
 
 
 def _exit_code(error: Exception) -> int | None:

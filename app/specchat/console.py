@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:  # rich takes 50 ms to import, which `--help` and pipes need not pay
     from rich.progress import Progress, TaskID
@@ -74,7 +74,7 @@ class Bar:
         self._progress: Progress | None = None
         self._task: TaskID | None = None
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -86,14 +86,25 @@ class Bar:
         if not sys.stderr.isatty():
             return
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
-        from rich.progress import TimeRemainingColumn, TransferSpeedColumn
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            MofNCompleteColumn,
+            Progress,
+            ProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
 
-        columns = [TextColumn("{task.description}", markup=False), BarColumn()]
-        counted = {"bytes": [DownloadColumn(), TransferSpeedColumn()], "tokens": [MofNCompleteColumn()]}
+        amounts: dict[str, list[ProgressColumn]] = {
+            "bytes": [DownloadColumn(), TransferSpeedColumn()],
+            "tokens": [MofNCompleteColumn()],
+        }
         self._progress = Progress(
-            *columns,
-            *counted.get(self._unit, []),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            *amounts.get(self._unit, []),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
@@ -146,5 +157,8 @@ def figures(reply: Reply) -> str:
         parts.append(f"accepted {totals.alpha:.0%}")
     if reply.speed_up is not None:
         parts.append(f"x{reply.speed_up:.2f} est")
-    parts += [f"seed {reply.seed}", f"read {reply.prompt_tokens - reply.reused_tokens}, reused {reply.reused_tokens}"]
+    parts += [
+        f"seed {reply.seed}",
+        f"read {reply.prompt_tokens - reply.reused_tokens}, reused {reply.reused_tokens}",
+    ]
     return " · ".join(parts)

@@ -11,9 +11,7 @@ from speculation.types import Finish
 class ReplyText:
     """The text of one reply as its tokens arrive. It is the `Ends` of the engine's loop."""
 
-    def __init__(
-        self, piece: Callable[[int], bytes], ends: Collection[int], stop: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, piece: Callable[[int], bytes], ends: Collection[int], stop: Sequence[str] = ()) -> None:
         """`piece` gives a token's bytes, `ends` are the tokens that end a reply, `stop` the texts that do."""
         self._piece = piece
         self._ends = ends
@@ -63,9 +61,7 @@ class ReplyText:
         return len(self.tokens)
 
     def _meets_stop(self) -> bool:
-        at = [
-            (place + len(text), place, text) for text in self._stop if (place := self._held.find(text)) >= 0
-        ]
+        at = [(place + len(text), place, text) for text in self._stop if (place := self._held.find(text)) >= 0]
         if not at:
             return False
         _, place, self.stopped_by = min(at)  # the first to be complete, however the text is cut into tokens

@@ -277,9 +277,7 @@ def _pip_error(requirement: str, log: str) -> Exception:
     if f"[Errno {errno.ENOSPC}]" in log:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     # pip ends with "No matching distribution" for a dead network too; only its warnings tell the two apart.
-    if any(
-        sign in complaints for sign in ("retrying (", "connection", "proxyerror", "sslerror", "timed out")
-    ):
+    if any(sign in complaints for sign in ("retrying (", "connection", "proxyerror", "sslerror", "timed out")):
         cause = "the network or the package index failed"
     elif "No matching distribution" in log:
         cause = "the package index offers no such version"

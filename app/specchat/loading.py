@@ -46,7 +46,8 @@ class Engines:
         weights = LlamaWeights(path, self.log)
         try:
             reason = why_incompatible(
-                self.target.weights.vocabulary.facts(self.target.weights.name), weights.vocabulary.facts(weights.name)
+                self.target.weights.vocabulary.facts(self.target.weights.name),
+                weights.vocabulary.facts(weights.name),
             )
             if reason is not None:
                 raise UnfitDraft(reason)
@@ -94,7 +95,7 @@ def load_engines(
     texts = {name: vocabulary.text(token).decode("utf-8", "replace") for name, token in special.items() if token >= 0}
     chat_format = prompt_format(weights.chat_template, vocabulary, texts)
     cost = measure(target, clock) if target.can_rewind else None
-    notices = [chat_format.notice] if chat_format.notice else []
+    notices = []
     if cost is None:
         notices.append(f"{weights.name} cannot take tokens back out of its cache, so it chats without guesses")
     return Engines(target, options, log, chat_format, cost, clock() - started, notices=notices)

@@ -17,7 +17,9 @@ def decoding_threads() -> int:
     Two threads on one core share its arithmetic units, and a slow core makes the fast ones wait.
     """
     if sys.platform == "darwin":
-        found = subprocess.run(["sysctl", "-n", "hw.perflevel0.physicalcpu"], capture_output=True, text=True, check=False)
+        found = subprocess.run(
+            ["sysctl", "-n", "hw.perflevel0.physicalcpu"], capture_output=True, text=True, check=False
+        )
         if found.stdout.strip().isdigit():
             return max(1, int(found.stdout))
     if hasattr(os, "sched_getaffinity"):

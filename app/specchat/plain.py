@@ -27,8 +27,6 @@ def chat(args: Namespace) -> int:
     session = open_session(args)
     try:
         engines = session.engines
-        for notice in engines.notices:
-            say(f"note: {notice}")
         draft = f" + {engines.draft.weights.name}" if engines.draft else ""
         say(
             f"{engines.target.weights.name}{draft} · {engines.target.weights.back_end} · "
@@ -46,10 +44,12 @@ class LineChat:
         self._session = session
         self._args = args
         self._talks = sys.stdin.isatty()
+        self._told: set[str] = set()
         self._clean: Callable[[str], str] = printable if sys.stdout.isatty() else str
 
     def run(self) -> int:
         """Read, answer, repeat."""
+        self._tell()
         if self._talks:
             import readline  # noqa: F401 # importing it is what gives input() history and editing
         while True:
@@ -89,10 +89,17 @@ class LineChat:
                         sys.stdout.flush()
                         stopped = "" if event.finish else "stopped · "
                         say(stopped + figures(event))
+                        self._tell()
         except ContextFull as error:
             say(f"{error}; /new starts over")
         except SpeculationError as error:
             say(str(error))
+
+    def _tell(self) -> None:
+        for notice in self._session.notices:
+            if notice not in self._told:
+                self._told.add(notice)
+                say(f"note: {notice}")
 
     def _command(self, line: str) -> bool:
         """Do a slash command; False to leave."""

@@ -110,6 +110,12 @@ class ChatSession:
         self._equip()
 
     @property
+    def notices(self) -> list[str]:
+        """What the user should know about this model; may grow with the first prompt."""
+        shape = self.engines.format.notice
+        return [*self.engines.notices, *([shape] if shape else [])]
+
+    @property
     def context_tokens(self) -> int:
         """Tokens of the conversation so far, as the engine holds them."""
         return len(self._engine.context)

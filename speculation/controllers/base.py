@@ -8,7 +8,7 @@ from typing import Protocol
 
 from speculation.context import Context
 from speculation.guessers.base import Guesser
-from speculation.types import Draft, PLAIN, Step
+from speculation.types import PLAIN, Draft, Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from speculation.accept import Rule
 from speculation.context import Context
 from speculation.types import Draft
 
+
 class Guesser(Protocol):
     """Anything that proposes tokens. Whatever it proposes, the text stays the target's."""
 

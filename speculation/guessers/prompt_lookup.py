@@ -66,7 +66,7 @@ class SuffixIndex:
             found = link[found]
 
     def longest_match(self) -> tuple[int, int]:
-        """(length, index behind it) of the longest suffix that occurred before, at its most recent place; (0, -1) if none."""
+        """Length of the longest suffix that occurred before and the index behind its latest place; (0, -1) if none."""
         return self._match
 
 

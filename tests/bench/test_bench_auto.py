@@ -1,8 +1,9 @@
-"""`auto` against plain decoding on open questions, where it must not lose, and on texts to repeat, where it should win."""
+"""`auto` against plain decoding: on open questions it must not lose, on texts to repeat it should win."""
 
 from __future__ import annotations
 
 from statistics import median
+from time import perf_counter
 
 import pytest
 
@@ -29,8 +30,6 @@ def seconds_per_token(session: ChatSession, guess: Guess, question: str) -> floa
 
 @pytest.mark.timeout(1800)
 def test_auto_against_plain(qwen: LlamaModel, log: EngineLog, capsys: pytest.CaptureFixture[str]) -> None:
-    from time import perf_counter
-
     qwen.rewind(0)
     cost = measure(qwen, perf_counter)
     shape = prompt_format(qwen.weights.chat_template, qwen.weights.vocabulary, {})
@@ -44,6 +43,8 @@ def test_auto_against_plain(qwen: LlamaModel, log: EngineLog, capsys: pytest.Cap
                 order = [Guess.OFF, Guess.AUTO] if turn % 2 else [Guess.AUTO, Guess.OFF]
                 taken = {guess: seconds_per_token(session, guess, question) for guess in order}
                 ratios.append(taken[Guess.OFF] / taken[Guess.AUTO])
-        lines.append(f"{task}: auto is {median(ratios):.3f} times as fast as off, {min(ratios):.3f} to {max(ratios):.3f}")
+        lines.append(
+            f"{task}: auto is {median(ratios):.3f} times as fast as off, {min(ratios):.3f} to {max(ratios):.3f}"
+        )
     with capsys.disabled():
         print("\n" + "\n".join(lines))

@@ -36,9 +36,7 @@ def make(tiny_weights: dict[str, LlamaWeights]) -> Iterator[Make]:
     made = []
 
     def new(kind: str, *, n_ctx: int = 512, n_batch: int = 512, max_rows: int = 64) -> LlamaModel:
-        model = LlamaModel(
-            tiny_weights[kind], LOG, n_ctx=n_ctx, n_threads=1, n_batch=n_batch, max_rows=max_rows
-        )
+        model = LlamaModel(tiny_weights[kind], LOG, n_ctx=n_ctx, n_threads=1, n_batch=n_batch, max_rows=max_rows)
         made.append(model)
         return model
 

@@ -39,9 +39,7 @@ def test_rows_are_the_memory_of_the_engine_itself(make: Make) -> None:
     assert second.shape == (2, model.n_vocab)
 
 
-@pytest.mark.parametrize(
-    ("n", "n_rows", "error"), [(2, 3, ValueError), (40, 9, ValueError), (503, 1, EngineFailure)]
-)
+@pytest.mark.parametrize(("n", "n_rows", "error"), [(2, 3, ValueError), (40, 9, ValueError), (503, 1, EngineFailure)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_asking_too_much_raises_and_leaves_the_cache_alone(
     make: Make, kind: str, n: int, n_rows: int, error: type[Exception]
@@ -118,9 +116,7 @@ def test_rewind_to_nothing_always_works(make: Make, kind: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_a_rollback_that_did_nothing_is_noticed(
-    make: Make, monkeypatch: pytest.MonkeyPatch, answer: bool
-) -> None:
+def test_a_rollback_that_did_nothing_is_noticed(make: Make, monkeypatch: pytest.MonkeyPatch, answer: bool) -> None:
     model = make("attention")
     model.forward(some_tokens(9), n_rows=0)
     monkeypatch.setattr(llama_cpp, "llama_memory_seq_rm", lambda *_: answer)

@@ -38,9 +38,7 @@ def assert_same_text(written: Sequence[int], plain: tuple[list[int], list[float]
     tokens, gaps = plain
     assert len(written) == len(tokens)
     parted = next((i for i, pair in enumerate(zip(written, tokens, strict=True)) if pair[0] != pair[1]), None)
-    assert parted is None or gaps[parted] < 2 * NOISE, (
-        f"parted at {parted}, where the gap was {gaps[parted or 0]}"
-    )
+    assert parted is None or gaps[parted] < 2 * NOISE, f"parted at {parted}, where the gap was {gaps[parted or 0]}"
 
 
 def engine_of(target: LlamaModel, draft: LlamaModel, controller: Fixed) -> Engine:
@@ -63,9 +61,7 @@ def tokens_of(steps: Sequence[Step]) -> list[int]:
 
 @pytest.mark.parametrize("kind", REWINDING)
 @pytest.mark.parametrize("seed", range(3))
-def test_greedy_text_is_plain_whoever_guesses_and_whenever_that_changes(
-    make: Make, kind: str, seed: int
-) -> None:
+def test_greedy_text_is_plain_whoever_guesses_and_whenever_that_changes(make: Make, kind: str, seed: int) -> None:
     prompt = some_tokens(220, seed)
     engine = engine_of(make(kind), make("near" if kind == "attention" else kind), Fixed())
     plans = [Fixed("lookup", 8), Fixed("draft", 3), Fixed(), Fixed("draft", 12), Fixed("lookup", 2)]

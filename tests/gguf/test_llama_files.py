@@ -274,9 +274,7 @@ def test_a_closed_model_raises_and_does_not_crash(
     loaded.close()
 
 
-@pytest.mark.parametrize(
-    "use", [lambda v: v.encode("a"), lambda v: v.piece(9), lambda v: v.text(9), lambda v: v.ends]
-)
+@pytest.mark.parametrize("use", [lambda v: v.encode("a"), lambda v: v.piece(9), lambda v: v.text(9), lambda v: v.ends])
 def test_the_vocabulary_of_closed_weights_raises_and_does_not_crash(
     good: Path, use: Callable[[Vocabulary], object]
 ) -> None:

@@ -102,9 +102,7 @@ VOCABULARY = byte_level_vocabulary()
 class _File:
     """A GGUF file being written: metadata that all architectures share, and named random tensors."""
 
-    def __init__(
-        self, path: Path, architecture: str, vocabulary: Vocabulary, seed: int, drift: float = 0.0
-    ) -> None:
+    def __init__(self, path: Path, architecture: str, vocabulary: Vocabulary, seed: int, drift: float = 0.0) -> None:
         self.path, self.seed, self.drift = path, seed, drift
         self.n_vocab = len(vocabulary.tokens)
         self.writer = GGUFWriter(path, architecture)

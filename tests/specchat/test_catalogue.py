@@ -268,9 +268,7 @@ def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_an_installed_catalogue_is_the_one_inside_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_catalogue_is_the_one_inside_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "site" / "lib" / "specchat"
     package.mkdir(parents=True)
     (tmp_path / "site" / "pyproject.toml").touch()

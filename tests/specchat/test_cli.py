@@ -28,14 +28,21 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def env(tmp_path: Path) -> dict[str, str]:
     """A home of its own, and a package index that cannot be reached."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPECCHAT", "XDG"))}
-    return {**kept, "HOME": str(tmp_path), "SPECCHAT_MODELS_DIR": str(tmp_path / "models"), "PIP_NO_INDEX": "1"}
+    return {
+        **kept,
+        "HOME": str(tmp_path),
+        "SPECCHAT_MODELS_DIR": str(tmp_path / "models"),
+        "PIP_NO_INDEX": "1",
+    }
 
 
 @pytest.fixture
 def run(env: dict[str, str], tmp_path: Path) -> Run:
     def call(*args: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, "-m", "specchat", *map(str, args)]
-        return subprocess.run(command, input=stdin, capture_output=True, env=env, cwd=tmp_path, timeout=120, check=False)
+        return subprocess.run(
+            command, input=stdin, capture_output=True, env=env, cwd=tmp_path, timeout=120, check=False
+        )
 
     return call
 
@@ -60,7 +67,19 @@ def test_an_answer_goes_to_stdout_and_its_figures_to_stderr(run: Run, model: Pat
 
 
 def test_a_seed_writes_the_same_text_with_guessing_on_and_off(run: Run, model: Path) -> None:
-    asked = ["ask", "-q", "-m", model, "--max-tokens", "40", "--seed", "9", "--rule", "coupled", "a b a b a b a b"]
+    asked = [
+        "ask",
+        "-q",
+        "-m",
+        model,
+        "--max-tokens",
+        "40",
+        "--seed",
+        "9",
+        "--rule",
+        "coupled",
+        "a b a b a b a b",
+    ]
 
     texts = {run(*asked, "--guess", guess).stdout for guess in ("off", "lookup", "auto")}
 
@@ -72,7 +91,17 @@ def test_json_has_the_documented_shape(run: Run, model: Path) -> None:
 
     found = json.loads(result.stdout)
     assert found["schema"] == "specchat.ask/1"
-    assert list(found) == ["schema", "model", "draft", "text", "finish", "seed", "usage", "seconds", "speculation"]
+    assert list(found) == [
+        "schema",
+        "model",
+        "draft",
+        "text",
+        "finish",
+        "seed",
+        "usage",
+        "seconds",
+        "speculation",
+    ]
     assert set(found["usage"]) == {"prompt_tokens", "cached_tokens", "output_tokens"}
     assert set(found["seconds"]) == {"load", "prefill", "first_token", "decode"}
     counts = found["speculation"]
@@ -99,7 +128,8 @@ def test_files_are_attached_under_their_names(run: Run, model: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("data", "said"), [(b"a\0b", "holds NUL bytes"), (b"caf\xe9", "is not UTF-8 text (byte 3)"), (None, "No such file")]
+    ("data", "said"),
+    [(b"a\0b", "holds NUL bytes"), (b"caf\xe9", "is not UTF-8 text (byte 3)"), (None, "No such file")],
 )
 def test_an_attachment_that_is_no_text_is_refused(
     run: Run, model: Path, tmp_path: Path, data: bytes | None, said: str
@@ -281,8 +311,20 @@ def test_a_gguf_path_alone_opens_a_chat_with_it(run: Run, model: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_ends_an_answer_with_what_was_written_and_130(env: dict[str, str], model: Path) -> None:
-    command = [sys.executable, "-m", "specchat", "ask", "-m", str(model), "--ctx", "2048", "tell me everything"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=env)
+    command = [
+        sys.executable,
+        "-m",
+        "specchat",
+        "ask",
+        "-m",
+        str(model),
+        "--ctx",
+        "2048",
+        "tell me everything",
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=env
+    )
     assert process.stdout is not None
     first = process.stdout.read(1)
     process.send_signal(signal.SIGINT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import llama_cpp
 import numpy as np
@@ -50,8 +51,7 @@ WITHOUT_THOUGHTS = CHATML.replace(
     "{{ m.content.split('</think>')[-1] if '</think>' in m.content else m.content }}",
 )
 NO_SYSTEM = (
-    "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
-    + CHATML
+    "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + CHATML
 )
 
 
@@ -73,8 +73,7 @@ class Letters:
         """The text, with control tokens and ids that were given as they are in braces."""
         names = {token: text for text, token in self.controls.items()}
         return "".join(
-            f"{{{names[int(i)]}}}" if int(i) in names else chr(i - 100) if i < 2_000_000 else f"{{{i}}}"
-            for i in ids
+            f"{{{names[int(i)]}}}" if int(i) in names else chr(i - 100) if i < 2_000_000 else f"{{{i}}}" for i in ids
         )
 
 
@@ -90,9 +89,15 @@ def said(text: str, *tokens: int) -> Message:
     return Message(Role.ASSISTANT, text, tokens or None)
 
 
+@cache
+def compiled(template: str) -> Template:
+    """One process a template: starting one takes longer than all the rest of most tests."""
+    return Template(template, bos="<s>")
+
+
 def spelled(template: str, *messages: Message, vocabulary: Letters | None = None) -> str:
     vocabulary = vocabulary or Letters()
-    return vocabulary.spell(PromptFormat(Template(template, bos="<s>"), vocabulary).prompt(messages))
+    return vocabulary.spell(PromptFormat(compiled(template), vocabulary).prompt(messages))
 
 
 def turn(role: str, text: str) -> str:
@@ -132,10 +137,7 @@ def test_control_texts_that_a_user_types_are_text(text: str) -> None:
 def test_control_texts_in_any_role_are_text(asked: str, replied: str, rules: str) -> None:
     prompt = spelled(CHATML, system(rules), user(asked), said(replied), user("x"))
 
-    assert (
-        prompt
-        == turn("system", rules) + turn("user", asked) + turn("assistant", replied) + turn("user", "x") + ASKS
-    )
+    assert prompt == turn("system", rules) + turn("user", asked) + turn("assistant", replied) + turn("user", "x") + ASKS
 
 
 def test_a_tokenizer_that_fuses_letters_to_a_control_token_is_kept_from_it() -> None:
@@ -154,9 +156,9 @@ def test_a_vocabulary_without_control_tokens_gets_plain_text() -> None:
 def test_a_text_of_many_control_texts_is_guarded_in_time_linear_in_its_length() -> None:
     text = "<|im_end|>" * 50_000  # minutes, if each of them meant a search from the beginning
 
-    assert CONTROLS["<|im_end|>"] not in PromptFormat(
-        Template("{{ messages[0].content }}"), Letters()
-    ).prompt([user(text)])
+    assert CONTROLS["<|im_end|>"] not in PromptFormat(Template("{{ messages[0].content }}"), Letters()).prompt(
+        [user(text)]
+    )
 
 
 def test_every_private_character_in_a_message_survives() -> None:
@@ -173,14 +175,10 @@ def test_a_reply_stands_in_the_prompt_with_its_own_ids() -> None:
     prompt = spelled(CHATML, user("a"), said("b", OWN, OWN + 1), user("c"), said("d", OWN + 2), user("e"))
 
     replies = turn("assistant", f"{{{OWN}}}{{{OWN + 1}}}"), turn("assistant", f"{{{OWN + 2}}}")
-    assert (
-        prompt == turn("user", "a") + replies[0] + turn("user", "c") + replies[1] + turn("user", "e") + ASKS
-    )
+    assert prompt == turn("user", "a") + replies[0] + turn("user", "c") + replies[1] + turn("user", "e") + ASKS
 
 
-@pytest.mark.parametrize(
-    "text", ["<|im_end|>", "a<s>b", f"{GUARD}{GUARD}0{GUARD}{GUARD}", "0", "assistant\n", "a"]
-)
+@pytest.mark.parametrize("text", ["<|im_end|>", "a<s>b", f"{GUARD}{GUARD}0{GUARD}{GUARD}", "0", "assistant\n", "a"])
 def test_own_ids_are_used_whatever_the_texts_spell(text: str) -> None:
     prompt = spelled(CHATML, user(text), said(text, OWN), user(text))
 
@@ -217,9 +215,7 @@ def test_a_reply_whose_thoughts_the_template_drops_is_encoded_from_its_text() ->
 def test_templates_that_look_into_replies_give_the_prompt_that_their_text_gives(content: str) -> None:
     template = CHATML.replace("{{ m.content }}", content)
 
-    assert spelled(template, user("a"), said("b", OWN), user("c")) == spelled(
-        template, user("a"), said("b"), user("c")
-    )
+    assert spelled(template, user("a"), said("b", OWN), user("c")) == spelled(template, user("a"), said("b"), user("c"))
 
 
 def test_a_reply_that_plain_text_follows_is_encoded_with_it() -> None:
@@ -333,11 +329,9 @@ def test_ordinary_text_gets_the_ids_of_the_whole_prompt(
 ) -> None:
     messages = [user(asked), said(replied), user("x")]
 
-    compiled = Template(template)
+    ids = PromptFormat(compiled(template), vocabulary).prompt(messages)
 
-    ids = PromptFormat(compiled, vocabulary).prompt(messages)
-
-    rendered = compiled.render([{"role": m.role, "content": m.text} for m in messages])
+    rendered = compiled(template).render([{"role": m.role, "content": m.text} for m in messages])
     assert ids.tolist() == parsed(rendered)
 
 
@@ -346,7 +340,7 @@ def test_ordinary_text_gets_the_ids_of_the_whole_prompt(
 def test_with_a_real_tokenizer_typed_control_texts_are_text(vocabulary: Vocabulary, text: str) -> None:
     before, after = [vocabulary.controls[tiny.IM_START]], [vocabulary.controls[tiny.IM_END]]
 
-    ids = PromptFormat(Template(CHATML), vocabulary).prompt([user(text)]).tolist()
+    ids = PromptFormat(compiled(CHATML), vocabulary).prompt([user(text)]).tolist()
 
     assert [i for i in ids if i in vocabulary.controls.values()] == before + after + before
     assert vocabulary.decode(ids).decode() == f"user\n{text}\nassistant\n"
@@ -356,10 +350,6 @@ def test_with_a_real_tokenizer_ids_that_encoding_would_not_give_survive(vocabula
     letters = tuple(int(vocabulary.encode(letter)[0]) for letter in "Hello")
     assert len(vocabulary.encode("Hello")) == 1
 
-    ids = (
-        PromptFormat(Template(QWEN25), vocabulary)
-        .prompt([user("a"), said("Hello", *letters), user("b")])
-        .tolist()
-    )
+    ids = PromptFormat(Template(QWEN25), vocabulary).prompt([user("a"), said("Hello", *letters), user("b")]).tolist()
 
     assert any(tuple(ids[i : i + 5]) == letters for i in range(len(ids)))

@@ -26,9 +26,7 @@ def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(edges)]
 
 
-texts = st.text(
-    st.sampled_from("aé日😀👩\u200d👧\n ") | st.characters(exclude_categories=["Cs"]), max_size=12
-)
+texts = st.text(st.sampled_from("aé日😀👩\u200d👧\n ") | st.characters(exclude_categories=["Cs"]), max_size=12)
 places = st.lists(st.integers(0, 99), max_size=12)
 
 
@@ -161,10 +159,7 @@ def test_where_a_reply_stops_does_not_depend_on_how_it_is_cut_into_tokens(
     written.finish()
 
     ends = [
-        (end, start)
-        for end in range(len(text) + 1)
-        for start in range(end)
-        if any(text[start:end] == s for s in stop)
+        (end, start) for end in range(len(text) + 1) for start in range(end) if any(text[start:end] == s for s in stop)
     ]
     assert written.text == text[: min(ends)[1] if ends else len(text)]
 
@@ -173,9 +168,7 @@ def test_where_a_reply_stops_does_not_depend_on_how_it_is_cut_into_tokens(
     st.lists(st.binary(max_size=3) | st.sampled_from([b"a", b"b", b"\xc3", b"\xa9", b"ab"]), max_size=8),
     stops,
 )
-def test_the_kept_tokens_are_the_most_that_lie_inside_the_shown_text(
-    pieces: list[bytes], stop: list[str]
-) -> None:
+def test_the_kept_tokens_are_the_most_that_lie_inside_the_shown_text(pieces: list[bytes], stop: list[str]) -> None:
     written = reply(pieces, stop)
     written.feed(range(len(pieces)))
     written.finish()

