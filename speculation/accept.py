@@ -88,7 +88,7 @@ class Rejection:
 
 
 class Block:
-    """Judge the draft as a whole: Sun et al. 2024 (2403.10444), algorithm 2. Accepts at least as much as `Rejection`."""
+    """Judge the draft as a whole: Sun et al. 2024 (2403.10444), algorithm 2. Accepts no less than `Rejection`."""
 
     def __init__(self, rng: Generator) -> None:
         self._rng = rng

@@ -20,23 +20,11 @@ import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
-from speculation.types import CannotRewind, Logits, SpeculationError, Tokens
+from speculation.types import CannotLoad, CannotRewind, EngineFailure, Interrupted, Logits, SpeculationError, Tokens
 from speculation.vocabulary import VocabularyFacts
 
 _INFO, _ERROR = 2, 4  # ggml_log_level; below is debug output, thousands of lines a load
 _LONG_FORWARD = 16  # tokens from which asking for a stop between two kernels costs next to nothing
-
-
-class CannotLoad(SpeculationError):
-    """A model file that the engine refuses; the text gives the engine's own reason."""
-
-
-class EngineFailure(SpeculationError):
-    """A decode that the engine refused."""
-
-
-class Interrupted(SpeculationError):
-    """A long forward was stopped on request; the cache is as it was before."""
 
 
 class EngineLog:
@@ -120,7 +108,7 @@ class LlamaWeights:
             raise stopped[0]
         if not self._handle:
             raise CannotLoad(f"cannot load {path}: {log.reason()}")
-        self.back_end = _back_end(log.lines)
+        self.back_end = back_end_in(log.lines)
         self.vocabulary = Vocabulary(self)
         lacks = "vocabulary" if self.vocabulary.kind is VocabularyKind.NONE else ""
         is_model = self.metadata("general.type") not in ("adapter", "mmproj")
@@ -178,9 +166,10 @@ def _look_at_header(path: Path) -> None:
         raise CannotLoad(f"cannot load {path}: this is not a GGUF file (it begins with {magic!r})")
 
 
-def _back_end(lines: Sequence[str]) -> str:
+def back_end_in(lines: Sequence[str]) -> str:
+    """What the weights were placed on, from what llama.cpp said while loading: devices and layers, or CPU."""
     text = "\n".join(lines)
-    devices = re.findall(r"using device (\S+) \(([^)]*)\)", text)
+    devices = re.findall(r"(?<!already )using device (\S+) \(([^)]*)\)", text)
     offloaded = re.search(r"offloaded (\d+/\d+) layers to GPU", text)
     if devices and offloaded:
         return f"{', '.join(f'{name} ({title})' for name, title in devices)}, {offloaded[1]} layers"
@@ -217,7 +206,7 @@ class Vocabulary:
 
     def text(self, token: int) -> bytes:
         """The token as it stands in the file, which for byte-level vocabularies is not its text."""
-        return bytes(llama_cpp.llama_vocab_get_text(self._vocab, token) or b"")
+        return bytes(llama_cpp.llama_vocab_get_text(self._vocab, self._known(token)) or b"")
 
     def encode(self, text: str) -> Tokens:
         """Token ids of text in which control tokens have no meaning, shape (n,)."""
@@ -233,8 +222,13 @@ class Vocabulary:
         """The bytes that a token stands for; empty for control tokens."""
         known = self._pieces.get(token)
         if known is None:
-            known = self._pieces[token] = self._read_piece(token)
+            known = self._pieces[token] = self._read_piece(self._known(token))
         return known
+
+    def _known(self, token: int) -> int:
+        if not 0 <= token < self.n_tokens:
+            raise ValueError(f"token {token}: there are {self.n_tokens}")  # the engine would abort the process
+        return token
 
     def decode(self, tokens: Sequence[int] | Tokens) -> bytes:
         """The bytes that tokens stand for."""
@@ -336,6 +330,8 @@ class LlamaModel:
 
     def rewind(self, n_past: int) -> None:
         """See `Model.rewind`; rewind(0) always works. The result is checked. Raises CannotRewind."""
+        if not 0 <= n_past <= self._n_past:
+            raise ValueError(f"rewind to {n_past}: the cache holds {self._n_past} tokens")
         memory = llama_cpp.llama_get_memory(self._context)
         if n_past == 0:
             llama_cpp.llama_memory_clear(memory, False)

@@ -140,3 +140,15 @@ class Model(Protocol):
 
 class CannotRewind(SpeculationError):
     """The cache of this model cannot drop its last tokens."""
+
+
+class CannotLoad(SpeculationError):
+    """A model file that the engine refuses; the text gives the engine's own reason."""
+
+
+class EngineFailure(SpeculationError):
+    """A decode that the engine refused."""
+
+
+class Interrupted(SpeculationError):
+    """A long forward was stopped on request; the cache is as it was before."""

@@ -132,8 +132,7 @@ def _exit_code(error: Exception) -> int | None:
     """The exit code of an error that is meant for people; None for a fault of ours."""
     from specchat.template import TemplateError
     from speculation.engine import ContextFull
-    from speculation.llama import Interrupted
-    from speculation.types import SpeculationError
+    from speculation.types import Interrupted, SpeculationError
 
     declared = getattr(error, "exit_code", None)
     if isinstance(declared, int):

@@ -19,10 +19,9 @@ from speculation.engine import ContextFull, Engine, Reading
 from speculation.guessers.base import Guesser
 from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.prompt_lookup import PromptLookup
-from speculation.llama import Interrupted
 from speculation.sampling import SamplingConfig
 from speculation.stats import Totals
-from speculation.types import Finish, Step
+from speculation.types import Finish, Interrupted, Step
 
 DRAFT_MIN_P = 0.4  # a draft model that believes less in its own token stops there
 

@@ -6,8 +6,7 @@ import llama_cpp
 import numpy as np
 import pytest
 
-from speculation.llama import EngineFailure, Interrupted
-from speculation.types import CannotRewind
+from speculation.types import CannotRewind, EngineFailure, Interrupted
 from tests.gguf.rows import KINDS, NOT_REWINDING, REWINDING, Make, all_rows, assert_same, some_tokens
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from gguf import GGUFWriter
 
-from speculation.llama import CannotLoad, EngineLog, Interrupted, LlamaModel, LlamaWeights, Vocabulary
-from speculation.types import SpeculationError
+from speculation.llama import EngineLog, LlamaModel, LlamaWeights, Vocabulary, back_end_in
+from speculation.types import CannotLoad, Interrupted, SpeculationError
 from tests.gguf import tiny
 
 MEMORY = Path("/proc/self/statm")
@@ -283,3 +283,35 @@ def test_the_vocabulary_of_closed_weights_raises_and_does_not_crash(
 
     with pytest.raises(SpeculationError, match="unloaded"):
         use(loaded.vocabulary)
+
+
+@pytest.mark.parametrize("token", [-1, 10**6])
+def test_an_id_outside_the_vocabulary_raises_and_does_not_abort(weights: LlamaWeights, token: int) -> None:
+    for use in (weights.vocabulary.piece, weights.vocabulary.text):
+        with pytest.raises(ValueError, match=f"token {token}"):
+            use(token)
+
+
+CUDA = [
+    "llama_prepare_model_devices: skipping device CUDA1 (A) with id 1 - already using device CUDA0 (A)",
+    "llama_prepare_model_devices: using device CUDA0 (NVIDIA GeForce RTX 3090) (0000:01:00.0) - 23500 MiB free",
+    "load_tensors: offloading 28 repeating layers to GPU",
+    "load_tensors: offloaded 29/29 layers to GPU",
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (CUDA, "CUDA0 (NVIDIA GeForce RTX 3090), 29/29 layers"),
+        (["llama_prepare_model_devices: using device Metal (Apple M4) (unknown id) - 9000 MiB free", CUDA[3]],
+         "Metal (Apple M4), 29/29 layers"),
+        (["load_tensors:   CPU_Mapped model buffer size =  1059.89 MiB"], "CPU"),
+    ],
+)  # fmt: skip
+def test_the_back_end_is_read_from_what_the_engine_says(lines: list[str], said: str) -> None:
+    assert back_end_in(lines) == said
+
+
+def test_this_machine_names_a_back_end(weights: LlamaWeights) -> None:
+    assert weights.back_end
