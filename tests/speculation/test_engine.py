@@ -69,7 +69,7 @@ plans = st.lists(st.tuples(st.sampled_from([PLAIN, *GUESSERS]), st.integers(0, 1
 @pytest.mark.parametrize("rule", ["coupled", "rejection", "block"])
 @pytest.mark.parametrize("sampling", [GREEDY, PENALISED], ids=["greedy", "penalised"])
 @given(prompt=prompts, plans=plans, limit=st.integers(1, 60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_greedy_text_is_plain_for_every_guesser_k_and_switch(
     rule: str, sampling: SamplingConfig, prompt: list[int], plans: list[tuple[str, int]], limit: int
 ) -> None:
@@ -85,7 +85,7 @@ def test_greedy_text_is_plain_for_every_guesser_k_and_switch(
 
 
 @given(prompt=prompts, plans=plans, seed=st.integers(0, 2**64 - 1))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_seed_gives_the_same_sampled_text_whoever_guesses(
     prompt: list[int], plans: list[tuple[str, int]], seed: int
 ) -> None:
@@ -107,7 +107,7 @@ def test_other_seeds_give_other_texts() -> None:
 
 
 @given(prompt=prompts, name=st.sampled_from(list(GUESSERS)), k=st.integers(0, 16), stop_after=st.integers(0, 12))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_stop_between_steps_leaves_a_cache_that_equals_the_text(
     prompt: list[int], name: str, k: int, stop_after: int
 ) -> None:
@@ -128,7 +128,7 @@ def test_a_stop_between_steps_leaves_a_cache_that_equals_the_text(
 
 
 @given(prompt=prompts, plans=plans, k=st.integers(1, 8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_warm_guesser_proposes_what_a_fresh_one_would(
     prompt: list[int], plans: list[tuple[str, int]], k: int
 ) -> None:
@@ -176,7 +176,6 @@ def test_an_end_token_inside_an_accepted_run_cuts_exactly_there(cut_at: int) -> 
 
 
 @given(limit=st.integers(1, 30), k=st.integers(0, 16))
-@settings(deadline=None)
 def test_the_token_limit_cuts_exactly_there(limit: int, k: int) -> None:
     engine = make_engine("same draft", k, GREEDY, rule_named("coupled", 0))
     read(engine, [1, 2])
@@ -188,7 +187,6 @@ def test_the_token_limit_cuts_exactly_there(limit: int, k: int) -> None:
 
 
 @given(length=st.integers(1, 24), k=st.integers(0, 16))
-@settings(deadline=None)
 def test_the_end_of_the_context_is_filled_to_the_last_token(length: int, k: int) -> None:
     prompt = [i % N_VOCAB for i in range(length)]
     engine = make_engine("same draft", k, GREEDY, rule_named("coupled", 0), n_ctx=24)

@@ -1,0 +1,79 @@
+"""What reaches a terminal cannot steer it, and figures say what was counted."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specchat.console import figures, printable, size
+from specchat.session import Reply
+from speculation.stats import Totals, totals
+from speculation.types import PLAIN, Finish, Step
+
+
+@given(st.text())
+def test_no_text_can_steer_a_terminal(text: str) -> None:
+    shown = printable(text)
+
+    assert len(shown) == len(text)
+    assert not [c for c in shown if unicodedata.category(c) == "Cc" and c not in "\n\t"]
+    assert not set(shown) & {"\x1b", "\x9b", "\u202e", "\u2066"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[2J\x1b]0;title\x07", "␛[2J␛]0;title␇"),
+        ("a\tb\nc", "a\tb\nc"),
+        ("\r\x08\x7f\x9b31m", "␍␈\ufffd\ufffd31m"),
+        ("naïve 👩‍👩‍👧‍👦 한국어", "naïve 👩‍👩‍👧‍👦 한국어"),
+        ("safe\u202etxt.exe", "safe\ufffdtxt.exe"),
+    ],
+)
+def test_control_characters_become_marks_and_text_stays(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "shown"),
+    [(0, "0 B"), (999, "999 B"), (98362432, "98.4 MB"), (1117320768, "1.1 GB"), (491400064, "491 MB")],
+)
+def test_sizes_read_as_people_write_them(n_bytes: int, shown: str) -> None:
+    assert size(n_bytes) == shown
+
+
+def step(guesser: str, drafted: int, accepted: int, seconds: float) -> Step:
+    return Step(
+        guesser, drafted, min(accepted + 1, drafted), accepted, tuple(range(accepted + 1)), 10, 0.0, seconds, 0.0
+    )
+
+
+def reply(counted: Totals, plain_step_s: float | None) -> Reply:
+    return Reply("text", Finish.END, 7, counted, (), 57, 40, 0.1, 0.2, plain_step_s)
+
+
+def test_totals_add_up_what_the_steps_say() -> None:
+    counted = totals([step(PLAIN, 0, 0, 0.03), step("lookup", 8, 3, 0.2), step("draft", 4, 4, 0.1)])
+
+    assert (counted.steps, counted.emitted, counted.drafted, counted.examined, counted.accepted) == (3, 10, 12, 8, 7)
+    assert counted.accepted_by == {"lookup": 3, "draft": 4}
+    assert counted.alpha == 7 / 8
+    assert counted.tokens_per_step == pytest.approx(10 / 3)
+    assert (counted.plain_steps, counted.plain_s) == (1, 0.03)
+    assert counted.tokens_per_s == pytest.approx(10 / 0.33)
+
+
+def test_no_speed_up_is_shown_from_fewer_than_32_steps() -> None:
+    few = totals([step("lookup", 3, 3, 0.1)] * 31)
+    enough = totals([step("lookup", 3, 3, 0.1)] * 32)
+
+    assert "est" not in figures(reply(few, 0.05))
+    assert "x2.00 est" in figures(reply(enough, 0.05))
+    assert "est" not in figures(reply(enough, None))
+
+
+def test_figures_of_an_empty_reply_claim_nothing() -> None:
+    assert figures(reply(Totals(), 0.03)) == "0 tokens · seed 7 · read 17, reused 40"
