@@ -13,7 +13,7 @@ from speculation.types import Draft, Step
 # A copy of L matching tokens goes on with chance (L + _FOR) / (L + _FOR + _AGAINST): a rule of succession, set so
 # that the short accidental matches of ordinary prose are not worth a check on a CPU. It is moved by what happens.
 _FOR = 0.5
-_AGAINST = 1.5
+_AGAINST = 2.5
 _FORGET = 0.9
 
 
