@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
@@ -20,8 +20,8 @@ from speculation.guessers.base import Guesser
 from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.sampling import SamplingConfig
-from speculation.stats import Totals
-from speculation.types import Finish, Interrupted, Step
+from speculation.stats import Totals, totals
+from speculation.types import Finish, Interrupted, Step, Tokens
 
 DRAFT_MIN_P = 0.4  # a draft model that believes less in its own token stops there
 
@@ -52,7 +52,7 @@ class Wrote:
     """One step, and the text that it decided, which may be empty."""
 
     text: str
-    step: Step
+    step: Step | None  # None: text that was held back until it was clear that the reply ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,56 +142,68 @@ class ChatSession:
         self._stop = False
         asked = [*self.messages, Message(Role.USER, text)]
         prompt = self.engines.format.prompt(asked)
-        engine, vocabulary = self._engine, self.engines.target.weights.vocabulary
         seed = secrets.randbits(32) if self.settings.seed is None else self.settings.seed
-        engine.sampling = self.settings.sampling
-        engine.rule = rule_named(self.settings.rule, seed)
+        self._engine.sampling = self.settings.sampling
+        self._engine.rule = rule_named(self.settings.rule, seed)
         self._equip()
+        vocabulary = self.engines.target.weights.vocabulary
+        written = ReplyText(vocabulary.piece, vocabulary.ends, self.settings.stop)
+        steps: list[Step] = []
         started = self._clock()
-        reading = Reading(0, len(prompt), 0, 0.0)
         self._watch(lambda: self._stop)
         try:
-            for reading in engine.read(prompt):
-                yield reading
-                if self._stop:
-                    break
-        except Interrupted:
-            self._stop = True
+            reading = yield from self._read(prompt)
+            read_s = self._clock() - started
+            self.messages = asked
+            try:
+                first_token_s = yield from self._write(written, steps, started)
+            finally:
+                self._keep(written, len(prompt))
         finally:
             self._watch(None)
-        self.messages = asked
-        read_s = self._clock() - started
-        written = ReplyText(vocabulary.piece, vocabulary.ends, self.settings.stop)
-        totals, steps = Totals(), list[Step]()
-        first_token_s = finish = None
-        limit = self.settings.max_tokens or self.engines.target.n_ctx
-        try:
-            if not self._stop:
-                for step in engine.steps(limit=limit, ends=written):
-                    first_token_s = first_token_s or self._clock() - started
-                    totals.add(step)
-                    steps.append(step)
-                    finish = step.finish
-                    if finish is not None or self._stop:
-                        written.finish()
-                    yield Wrote(written.take(), step)
-                    if self._stop:
-                        break
-        finally:
-            self._keep(written, len(prompt))
+        counted = totals(steps)
         self.last_reply = Reply(
             text=written.text,
-            finish=finish,
+            finish=steps[-1].finish if steps else None,
             seed=seed,
-            totals=totals,
+            totals=counted,
             steps=tuple(steps),
             prompt_tokens=len(prompt),
             reused_tokens=reading.reused,
             read_s=read_s,
             first_token_s=first_token_s,
-            plain_step_s=self._plain_step_s(totals),
+            plain_step_s=self._plain_step_s(counted),
         )
         yield self.last_reply
+
+    def _read(self, prompt: Tokens) -> Generator[Event, None, Reading]:
+        reading = Reading(0, len(prompt), 0, 0.0)
+        try:
+            for reading in self._engine.read(prompt):
+                yield reading
+                if self._stop:
+                    break
+        except Interrupted:
+            self._stop = True
+        return reading
+
+    def _write(self, written: ReplyText, steps: list[Step], started: float) -> Generator[Event, None, float | None]:
+        """Write until an end or a stop; the seconds from `started` to the first token."""
+        first_token_s = None
+        limit = self.settings.max_tokens or self.engines.target.n_ctx
+        try:
+            for step in () if self._stop else self._engine.steps(limit=limit, ends=written):
+                first_token_s = first_token_s or self._clock() - started
+                steps.append(step)
+                yield Wrote(written.take(), step)
+                if self._stop:
+                    break
+        except Interrupted:
+            pass  # inside a step, which then emitted nothing
+        written.finish()
+        if rest := written.take():
+            yield Wrote(rest, None)
+        return first_token_s
 
     def _keep(self, written: ReplyText, prompt_tokens: int) -> None:
         """Make cache and messages equal to what was shown."""

@@ -1,0 +1,174 @@
+"""What a front end is given, on a tiny random model: everything that is kept was shown, and stops stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from specchat.conversation import Role
+from specchat.loading import EngineOptions, Engines, UnfitDraft, load_engines
+from specchat.session import ChatSession, ContextFull, Guess, Reading, Reply, ReplySettings, Wrote
+from speculation.llama import EngineLog
+from speculation.sampling import GREEDY
+from speculation.types import PLAIN
+from tests.gguf import tiny
+
+QUESTION = "one two three one two three one two"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("session")
+    return {
+        "target": tiny.write_attention(folder / "target.gguf"),
+        "near": tiny.write_attention(folder / "near.gguf", drift=0.05),
+        "recurrent": tiny.write_recurrent(folder / "recurrent.gguf"),
+        "other": tiny.write_attention(folder / "other.gguf", replace_token=(99, "odd one")),
+    }
+
+
+@pytest.fixture
+def engines(files: dict[str, Path]) -> Iterator[Engines]:
+    loaded = load_engines(files["target"], EngineOptions(n_ctx=1024, n_threads=1), EngineLog())
+    yield loaded
+    loaded.close()
+
+
+def session_on(engines: Engines, **settings: object) -> ChatSession:
+    given = {"sampling": GREEDY, "seed": 1, "max_tokens": 40, **settings}
+    return ChatSession(engines, ReplySettings(**given))  # type: ignore[arg-type]
+
+
+def answer(session: ChatSession, question: str = QUESTION) -> Reply:
+    *_, last = session.reply(question)
+    assert isinstance(last, Reply)
+    return last
+
+
+@pytest.mark.parametrize("stop_at", range(0, 40, 3))
+def test_what_is_kept_was_shown_also_where_text_is_held_back(engines: Engines, stop_at: int) -> None:
+    text = answer(session_on(engines)).text
+    never = tuple(text[i : i + 2] + "\0 never" for i in range(0, len(text), 2))  # every few characters are held
+    session = session_on(engines, stop=never)
+
+    shown = ""
+    for i, event in enumerate(session.reply(QUESTION)):
+        if isinstance(event, Wrote):
+            shown += event.text
+            if i == stop_at:
+                session.stop()
+
+    assert session.messages[-1].text == shown
+    assert text.startswith(shown.rstrip("\ufffd"))
+
+
+def test_a_stop_before_the_first_token_leaves_an_empty_reply_and_the_chat_goes_on(engines: Engines) -> None:
+    session = session_on(engines)
+    for event in session.reply("word " * 150):
+        if isinstance(event, Reading):
+            session.stop()
+    assert session.last_reply is not None
+    assert session.last_reply.finish is None
+    assert session.last_reply.text == ""
+
+    assert answer(session).totals.emitted > 0
+
+
+def test_a_stop_while_the_draft_model_reads_ends_the_reply(engines: Engines, files: dict[str, Path]) -> None:
+    session = session_on(engines)
+    answer(session, "word " * 150)
+    engines.load_draft(files["near"])
+    assert engines.draft is not None
+    session.guess = Guess.DRAFT
+    draft, forwards = engines.draft, 0
+    forward = draft.forward
+
+    def stopping(*args: object, **kwargs: object) -> object:
+        nonlocal forwards
+        forwards += 1
+        session.stop()
+        return forward(*args, **kwargs)  # type: ignore[arg-type]
+
+    draft.forward = stopping  # type: ignore[method-assign, assignment]
+    reply = answer(session)
+    del draft.forward
+
+    assert reply.finish is None
+    assert forwards == 1
+    assert answer(session).totals.accepted_by.get("draft", 0) > 0
+
+
+def test_the_guesser_can_be_switched_in_mid_reply_and_the_text_stays(engines: Engines, files: dict[str, Path]) -> None:
+    plain = answer(session_on(engines)).text
+    engines.load_draft(files["near"])
+    session = session_on(engines)
+    turns = [Guess.LOOKUP, Guess.OFF, Guess.DRAFT, Guess.AUTO]
+
+    used = set()
+    for i, event in enumerate(session.reply(QUESTION)):
+        if isinstance(event, Wrote) and event.step is not None:
+            used.add(event.step.guesser)
+            session.guess = turns[i % len(turns)]
+
+    assert {PLAIN, "draft", "lookup"} <= used
+    assert session.last_reply is not None
+    assert session.last_reply.text == plain
+
+
+def test_a_draft_cannot_be_chosen_before_one_is_loaded(engines: Engines) -> None:
+    with pytest.raises(ValueError, match="no draft model is loaded"):
+        session_on(engines).guess = Guess.DRAFT
+
+
+def test_an_unfit_draft_leaves_the_one_that_was_loaded(engines: Engines, files: dict[str, Path]) -> None:
+    engines.load_draft(files["near"])
+    loaded = engines.draft
+
+    with pytest.raises(UnfitDraft, match="token 99 is 'odd one'"):
+        engines.load_draft(files["other"])
+
+    assert engines.draft is loaded
+
+
+def test_a_prompt_that_does_not_fit_changes_nothing(engines: Engines) -> None:
+    session = session_on(engines)
+    answer(session)
+    before = list(session.messages)
+
+    with pytest.raises(ContextFull):
+        list(session.reply("word " * 2000))
+
+    assert session.messages == before
+    assert answer(session).reused_tokens > 0
+
+
+def test_new_forgets_the_conversation_but_not_the_system_prompt(engines: Engines) -> None:
+    session = session_on(engines)
+    session.set_system("be brief")
+    answer(session)
+
+    session.new()
+
+    assert [message.role for message in session.messages] == [Role.SYSTEM]
+
+
+def test_a_random_seed_is_new_each_time_and_recorded(engines: Engines) -> None:
+    session = session_on(engines, seed=None)
+
+    assert len({answer(session).seed for _ in range(3)}) == 3
+
+
+def test_a_recurrent_target_chats_plainly_turn_after_turn_and_reads_only_what_is_new(files: dict[str, Path]) -> None:
+    engines = load_engines(files["recurrent"], EngineOptions(n_ctx=1024, n_threads=1), EngineLog())
+    try:
+        session = session_on(engines)
+        assert any("cannot take tokens back" in notice for notice in session.notices)
+        answer(session)
+        second = answer(session, "and then?")
+        assert {step.guesser for step in second.steps} == {PLAIN}
+        with pytest.raises(UnfitDraft, match="nothing can guess for it"):
+            engines.load_draft(files["near"])
+    finally:
+        engines.close()
