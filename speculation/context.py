@@ -31,6 +31,7 @@ class Context:
         self._buffer[: len(given)] = given
         self._length = len(given)
         self._cuts: list[int] = []  # the length after each cut
+        self.given = 0  # how many leading tokens were read and not written: what the present reply answers
 
     def __len__(self) -> int:
         return self._length

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -43,3 +45,47 @@ def measure(model: Model, clock: Callable[[], float], repeats: int = 3) -> CostT
             model.rewind(0)
         seconds[width] = median(taken)
     return CostTable(seconds)
+
+
+_BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)  # widths up to each of these share what was observed of them
+_RECENT = 9  # observations whose median corrects a price; four outliers in a row do not move it
+_STALE = 64  # steps after which a width's own observations say less than everyone's
+
+
+class LivePrices:
+    """A cost table corrected by what steps took: heat, other load and a deeper context change all of it."""
+
+    def __init__(self, table: CostTable) -> None:
+        self._table = table
+        self._steps = 0
+        self._all: deque[float] = deque(maxlen=_RECENT)  # observed / predicted
+        self._own: dict[int, deque[float]] = {}  # the same, by bucket
+        self._seen: dict[int, int] = {}  # the step of the last observation, by bucket
+        self._factor: dict[int, float] = {}
+        self._base: dict[int, float] = {}
+
+    def forward_s(self, n_rows: int) -> float:
+        """Seconds of a forward of n rows, as things are now."""
+        bucket = bisect_left(_BUCKETS, n_rows)
+        return self._table_s(n_rows) * self._factor.get(bucket, self._factor.get(-1, 1.0))
+
+    def observe(self, n_rows: int, seconds: float) -> None:
+        """Learn what a forward of n rows took."""
+        self._steps += 1
+        bucket = bisect_left(_BUCKETS, n_rows)
+        ratio = seconds / self._table_s(n_rows)
+        self._all.append(ratio)
+        self._own.setdefault(bucket, deque(maxlen=_RECENT)).append(ratio)
+        self._seen[bucket] = self._steps
+        for known, last in tuple(self._seen.items()):
+            if self._steps - last > _STALE:
+                del self._seen[known], self._own[known]
+        common = median(self._all) if len(self._all) >= 3 else 1.0
+        self._factor = {known: median(own) for known, own in self._own.items() if len(own) >= 3}
+        self._factor[-1] = common
+
+    def _table_s(self, n_rows: int) -> float:
+        seconds = self._base.get(n_rows)
+        if seconds is None:
+            seconds = self._base[n_rows] = self._table.forward_s(n_rows)
+        return seconds

@@ -111,6 +111,7 @@ class Engine:
         shared = common_prefix(self.context.tokens, prompt)
         self.context.truncate(shared)
         self.context.extend(prompt[shared:])
+        self.context.given = len(prompt)
         reused = self._rewind_to(min(shared, self.target.n_past, len(prompt) - 1))
         total = len(prompt) - 1 - reused
         yield Reading(0, total, reused, 0.0)

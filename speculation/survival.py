@@ -21,29 +21,26 @@ class Kind(IntEnum):
     LOOKUP_PROMPT = 0  # the longest match, in what was given
     LOOKUP_REPLY = 1  # the longest match, in the reply itself
     LOOKUP_CONTESTED = 2
-    COPY_PROMPT = 3  # a copy that is being followed
-    COPY_REPLY = 4
-    COPY_PROMPT_CONTESTED = 5
-    COPY_REPLY_CONTESTED = 6
-    REPLACED = 7  # right behind a token that differed, as if it had been replaced
-    NEAR = 8  # found again after an edit of a few tokens
-    NEAR_CONTESTED = 9
-    NEAR_LONG = 10  # the same, and the copy was long before the edit
-    NEAR_LONG_CONTESTED = 11
-    FAR = 12  # found again after a longer insertion or omission
-    FAR_CONTESTED = 13
-    FAR_LONG = 14
-    FAR_LONG_CONTESTED = 15
-    EDIT = 16  # what replaced these tokens before; the run counts how often
-    EDIT_DISPUTED = 17  # it did not always
-    TORN = 18  # the original token, where an edit is known that is not trusted; the run is larger with trust
+    COPY = 3  # a copy that is being followed
+    COPY_CONTESTED = 4
+    REPLACED = 5  # right behind a token that differed, as if it had been replaced
+    NEAR = 6  # found again after an edit of a few tokens
+    NEAR_CONTESTED = 7
+    NEAR_LONG = 8  # the same, and the copy was long before the edit
+    NEAR_LONG_CONTESTED = 9
+    FAR = 10  # found again after a longer insertion or omission
+    FAR_CONTESTED = 11
+    FAR_LONG = 12
+    FAR_LONG_CONTESTED = 13
+    EDIT = 14  # what replaced these tokens before; the run counts how often
+    EDIT_DISPUTED = 15  # it did not always
+    TORN = 16  # the original token, where an edit is known that is not trusted; the run is larger with trust
 
 
 CONTESTED = {
     Kind.LOOKUP_PROMPT: Kind.LOOKUP_CONTESTED,
     Kind.LOOKUP_REPLY: Kind.LOOKUP_CONTESTED,
-    Kind.COPY_PROMPT: Kind.COPY_PROMPT_CONTESTED,
-    Kind.COPY_REPLY: Kind.COPY_REPLY_CONTESTED,
+    Kind.COPY: Kind.COPY_CONTESTED,
     Kind.NEAR: Kind.NEAR_CONTESTED,
     Kind.NEAR_LONG: Kind.NEAR_LONG_CONTESTED,
     Kind.FAR: Kind.FAR_CONTESTED,
@@ -54,7 +51,23 @@ CONTESTED = {
 # are in none of our benchmarks of speed: EditEval's and Spec-Bench's reference answers, Python's standard library with
 # docstrings added, parameters renamed, lines edited, and prose with words replaced.
 PRIORS: dict[Kind, tuple[float, float, float]] = {
-#PRIORS#
+    Kind.LOOKUP_PROMPT: (0.20, 0.53, 0.29),
+    Kind.LOOKUP_REPLY: (-0.90, 0.54, 0.24),
+    Kind.LOOKUP_CONTESTED: (-1.63, 0.11, 0.06),
+    Kind.COPY: (-0.34, 0.66, 0.17),
+    Kind.COPY_CONTESTED: (-2.19, 0.69, 0.59),
+    Kind.REPLACED: (-0.73, -0.18, 0.62),
+    Kind.NEAR: (2.05, -0.36, 0.72),
+    Kind.NEAR_CONTESTED: (-1.12, 0.61, 0.90),
+    Kind.NEAR_LONG: (1.33, 0.42, 0.44),
+    Kind.NEAR_LONG_CONTESTED: (-0.74, 0.74, 1.02),
+    Kind.FAR: (-0.11, 0.93, 0.53),
+    Kind.FAR_CONTESTED: (-1.60, 0.29, 0.34),
+    Kind.FAR_LONG: (-0.75, 1.14, 0.51),
+    Kind.FAR_LONG_CONTESTED: (-2.18, 0.99, 0.42),
+    Kind.EDIT: (-3.10, 1.73, 0.55),
+    Kind.EDIT_DISPUTED: (-0.43, -0.86, 0.22),
+    Kind.TORN: (1.14, -0.46, 0.70),
 }
 _SURE = 0.993  # no prior is surer
 _RUNS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
@@ -66,8 +79,8 @@ _RUN_BIN = [bisect_right(_RUNS, run) * _N_REGIMES for run in range(_RUNS[-1] + 1
 
 _STRENGTH = 20.0  # observations that a prior weighs
 _KEEP = 0.995  # of the counts of a cell at each observation
-_REGIME_KEEP = #DECAY#  # about the last twenty tokens
-_REGIME_START = #START#
+_REGIME_KEEP = 0.95  # about the last twenty tokens
+_REGIME_START = 0.1
 _STRAIN_KEEP = 0.97
 _STRAIN_STRENGTH = 3.0  # breaks that "as the cells say" weighs
 _LIKELY = 0.5  # only what was likely strains the text when it breaks
@@ -115,9 +128,7 @@ class Survival:
 
     def export(self) -> dict[str, Any]:
         """What was learned, for a file; only cells that moved."""
-        cells = {
-            str(i): [self._right[i], self._seen[i]] for i, seen in enumerate(self._seen) if seen != _STRENGTH
-        }
+        cells = {str(i): [self._right[i], self._seen[i]] for i, seen in enumerate(self._seen) if seen != _STRENGTH}
         return {"version": 1, "cells": cells}
 
     def load(self, learned: Mapping[str, Any]) -> None:

@@ -52,13 +52,14 @@ class Draft:
     q: tuple[Distribution, ...] | None = None  # q[i] is what tokens[i] was drawn from; None: point masses
     source: int | None = None  # index in the context of the token that tokens[0] was copied from
     match: int = 0  # how many tokens before `source` equal the end of the context
+    chances: tuple[float, ...] = ()  # of each token to be accepted, given that those before it are; (): not known
 
     def cut(self, k: int) -> Draft:
         """The same draft, at most k tokens long."""
         if k >= len(self.tokens):
             return self
         q = None if self.q is None else self.q[:k]
-        return Draft(self.guesser, self.tokens[:k], q, self.source, self.match)
+        return Draft(self.guesser, self.tokens[:k], q, self.source, self.match, self.chances[:k])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,20 @@ from speculation.types import PLAIN, Draft, Step
 
 
 @dataclass(frozen=True, slots=True)
+class Priced:
+    """A candidate at its best length, and what is expected of it."""
+
+    guesser: str
+    k: int
+    tokens: float  # expected from the step, the one that the target adds included
+    seconds: float  # expected for the step
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.tokens / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Who guesses in the next step, how far, and why."""
 
@@ -19,6 +33,7 @@ class Plan:
     k: int = 0  # 0 is a plain step
     draft: Draft | None = None  # the candidate that was chosen; None: ask the guesser to propose
     reason: str = ""  # for people
+    considered: tuple[Priced, ...] = ()  # what it was chosen from, plain decoding first
 
 
 class Controller(Protocol):

@@ -8,7 +8,7 @@ import numpy as np
 
 from speculation.accept import Rule
 from speculation.context import Context, common_prefix, recent
-from speculation.sampling import SamplingConfig, distribution
+from speculation.sampling import SamplingConfig, distribution, probabilities
 from speculation.types import Distribution, Draft, Model, Row, Tokens
 
 
@@ -21,7 +21,7 @@ class DraftModel:
         self.model = model
         self.sampling = sampling
         self._n_shared = min(model.n_vocab, n_target_vocab)  # padding beyond the smaller vocabulary is never proposed
-        self._min_p = min_p  # stop drafting in front of a token that the draft model itself believes in less
+        self._min_p = min_p  # stop where the best token is less probable, nothing cut
         self._cached = Context()  # what the model's cache holds
 
     def candidates(self, context: Context, k: int) -> Sequence[Draft]:
@@ -39,9 +39,11 @@ class DraftModel:
         while True:
             seen = recent(context, drafted, self.sampling.repeat_last_n)
             q = distribution(row[: self._n_shared], self.sampling, seen)
-            token, report = rule.draw(q, len(context) + len(drafted))
-            if drafted and q.prob(token) < self._min_p:
+            # Decided before the draw: to look at the token first would draw the proposed ones from another q than
+            # the one that is reported, and the text would no longer follow the target.
+            if drafted and probabilities(row, q.ids[:1])[0] < self._min_p:
                 break
+            token, report = rule.draw(q, len(context) + len(drafted))
             drafted.append(token)
             if report is not None:
                 reported.append(report)

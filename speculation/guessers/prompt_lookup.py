@@ -1,7 +1,7 @@
 """Prompt lookup: what followed the last time the context ended like this? (Saxena 2023)
 
-The whole context is indexed by a suffix automaton, one token at a time, so the longest match is found in a
-time that does not grow with the context.
+Two continuations are on offer: that of the longest match, and that of a copy which is followed through edits.
+Each token comes with the chance that it is accepted, learned from everything that was emitted, used or not.
 """
 
 from __future__ import annotations
@@ -10,64 +10,12 @@ from collections.abc import Sequence
 
 from speculation.accept import Rule
 from speculation.context import Bookmark, Context
+from speculation.guessers.copying import Copying
+from speculation.guessers.suffix_index import SuffixIndex
+from speculation.survival import CONTESTED, Kind, Survival, later
 from speculation.types import Draft
 
-# In a run of one repeated token every suffix is a state, and refreshing them all at each token would make a
-# long run quadratic. Beyond this depth an occurrence may be reported that is not the most recent one.
-_MAX_REFRESHED = 64
-
-
-class SuffixIndex:
-    """A suffix automaton over a growing list of tokens (Blumer et al. 1985), with the last end of each state."""
-
-    def __init__(self) -> None:
-        self._next: list[dict[int, int]] = [{}]  # transitions of each state
-        self._link = [-1]  # the state of the longest suffix that ends in more places
-        self._longest = [0]  # length of the longest string of the state
-        self._end = [-1]  # index behind the most recent occurrence, not counting the one being added
-        self._last = 0
-        self._match = (0, -1)
-        self.size = 0
-
-    def append(self, token: int) -> None:
-        """Add one token at the end."""
-        following, link, longest, end = self._next, self._link, self._longest, self._end
-        self.size += 1
-        state = len(following)
-        following.append({})
-        link.append(0)
-        longest.append(longest[self._last] + 1)
-        end.append(self.size)
-        at = self._last
-        while at != -1 and token not in following[at]:
-            following[at][token] = state
-            at = link[at]
-        if at != -1:
-            reached = following[at][token]
-            if longest[reached] == longest[at] + 1:
-                link[state] = reached
-            else:
-                copy = len(following)
-                following.append(following[reached].copy())
-                link.append(link[reached])
-                longest.append(longest[at] + 1)
-                end.append(end[reached])
-                link[reached] = link[state] = copy
-                while at != -1 and following[at].get(token) == reached:
-                    following[at][token] = copy
-                    at = link[at]
-        self._last = state
-        found = link[state]
-        self._match = (longest[found], end[found])
-        for _ in range(_MAX_REFRESHED):
-            if found <= 0:
-                break
-            end[found] = self.size
-            found = link[found]
-
-    def longest_match(self) -> tuple[int, int]:
-        """Length of the longest suffix that occurred before and the index behind its latest place; (0, -1) if none."""
-        return self._match
+_HOPELESS = 0.02  # where the chance of a whole draft falls below this, it ends
 
 
 class PromptLookup:
@@ -75,29 +23,127 @@ class PromptLookup:
 
     name = "lookup"
 
-    def __init__(self, min_match: int = 1) -> None:
+    def __init__(self, min_match: int = 1, survival: Survival | None = None) -> None:
+        self.survival = survival or Survival()
         self._min_match = min_match
-        self._index = SuffixIndex()
+        self._given = -1
         self._seen = Bookmark()
+        self._reset()
 
     def propose(self, context: Context, k: int, rule: Rule) -> Draft:
         """The continuation of the longest match; empty when no match is long enough."""
-        found = self.candidates(context, k)
-        return found[0] if found else Draft(self.name)
-
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
         self._sync(context)
         match, source = self._index.longest_match()
         if k <= 0 or match < self._min_match:
-            return ()
-        copied = context.tokens[source : source + k].tolist()
+            return Draft(self.name)
+        copied = self._text[source : source + k]
         while len(copied) < k:  # the match overlaps the end: the text repeats itself, so the copy does too
             copied.extend(copied[: k - len(copied)])
-        return (Draft(self.name, tuple(copied), source=source, match=match),)
+        return Draft(self.name, tuple(copied), source=source, match=match)
+
+    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+        """The copy that is being followed and the longest match, each up to where there is no hope left."""
+        self._sync(context)
+        match, source = self._index.longest_match()
+        place = self._copying.place
+        found = []
+        if k > 0 and place is not None:
+            found.append(self._followed(k))
+        if k > 0 and match >= self._min_match and (place is None or place.at != source or place.new):
+            found.append(self._matched(k, match, source))
+        return tuple(draft for draft in found if draft.tokens and draft.match >= self._min_match)
+
+    def _followed(self, k: int) -> Draft:
+        text, place = self._text, self._copying.place
+        assert place is not None
+        state: int | None = self._index.matched
+        source, match = place.at, max(1, place.run)
+        tokens: list[int] = []
+        chances: list[float] = []
+        together, regime = 1.0, self.survival.regime
+        while len(tokens) < k and together >= _HOPELESS:
+            guess = self._copying.guess(place, tokens)
+            if guess is None:
+                break
+            kind, state = self._weighed(guess.kind, guess.token, state)
+            chance = self.survival.chance(kind, guess.run, regime)
+            tokens.append(guess.token)
+            chances.append(chance)
+            together *= chance
+            regime = later(regime)
+            place = guess.then
+        return Draft(self.name, tuple(tokens), source=min(source, len(text) - 1), match=match, chances=tuple(chances))
+
+    def _matched(self, k: int, match: int, source: int) -> Draft:
+        text, n = self._text, len(self._text)
+        state: int | None = self._index.matched
+        tokens: list[int] = []
+        chances: list[float] = []
+        together, regime = 1.0, self.survival.regime
+        while len(tokens) < k and together >= _HOPELESS:
+            at = source + len(tokens)
+            token = text[at] if at < n else tokens[at - n]
+            kind, state = self._lookup_kind(token, at, state)
+            chance = self.survival.chance(kind, match + len(tokens), regime)
+            tokens.append(token)
+            chances.append(chance)
+            together *= chance
+            regime = later(regime)
+        return Draft(self.name, tuple(tokens), source=source, match=match, chances=tuple(chances))
+
+    def _lookup_kind(self, token: int, at: int, state: int | None) -> tuple[Kind, int | None]:
+        """What speaks for a token of the longest match, and the match's state behind it."""
+        kind = Kind.LOOKUP_PROMPT if at < self._given else Kind.LOOKUP_REPLY
+        if state is None:
+            return kind, None
+        followers = self._index.continuations(state)
+        return (kind if len(followers) == 1 else Kind.LOOKUP_CONTESTED), followers.get(token)
+
+    def _weighed(self, kind: Kind, token: int, state: int | None) -> tuple[Kind, int | None]:
+        """What speaks for a token of the copy, once it is known whether others fit."""
+        if state is None:
+            return kind, None
+        followers = self._index.continuations(state)
+        if state > 0 and (len(followers) > 1 or token not in followers):
+            kind = CONTESTED.get(kind, kind)
+        return kind, followers.get(token)
 
     def _sync(self, context: Context) -> None:
-        if context.unchanged_since(self._seen) < self._index.size:
-            self._index = SuffixIndex()  # a suffix automaton cannot forget; cuts happen between replies only
-        for token in context.tokens[self._index.size :].tolist():
-            self._index.append(token)
+        if context.unchanged_since(self._seen) < len(self._text):
+            self._reset()  # a suffix automaton cannot forget; cuts happen between replies only
+        if context.given != self._given:
+            self._given = context.given
+            self.survival.begin()
+        for token in context.tokens[len(self._text) :].tolist():
+            self._append(token)
         self._seen = context.bookmark()
+
+    def _append(self, token: int) -> None:
+        """Take up one token; learn from it when the model wrote it."""
+        text, index, copying, survival = self._text, self._index, self._copying, self.survival
+        place = copying.place
+        guess = None if place is None else copying.guess(place)
+        if len(text) >= self._given:
+            match, source = index.longest_match()
+            hit = False
+            if match:
+                hit = text[source] == token
+                survival.observe(self._lookup_kind(text[source], source, index.matched)[0], match, hit)
+            if place is not None and guess is not None:
+                copied = guess.token == token
+                kind, _ = self._weighed(guess.kind, guess.token, index.matched)
+                survival.observe(kind, guess.run, copied)
+                if match <= place.run + 1 or source == place.at:
+                    hit = copied
+            survival.follow(hit)
+        text.append(token)
+        index.append(token)
+        copying.follow(token, guess)
+
+    def _reset(self) -> None:
+        self._text: list[int] = []
+        self._index = SuffixIndex()
+        self._copying = Copying(self._text, self._index)
+
+
+__all__ = ["PromptLookup", "SuffixIndex"]

@@ -136,6 +136,7 @@ def fresh(model: HistoryModel) -> HistoryModel:
 MAKES: dict[str, Make] = {
     "lookup": lambda sampling: PromptLookup(),
     "draft": lambda sampling: DraftModel(fresh(SHARED_ROWS[1]), sampling, N_VOCAB),
+    "cautious draft": lambda sampling: DraftModel(fresh(SHARED_ROWS[1]), sampling, N_VOCAB, min_p=0.5),
 }
 
 
@@ -180,6 +181,27 @@ class ArgmaxWithSoftQ(DraftModel):
 def test_an_argmax_draft_that_reports_a_soft_q_is_caught(rule_name: str) -> None:
     def wrong(sampling: SamplingConfig) -> Guesser:
         return ArgmaxWithSoftQ(fresh(SHARED_ROWS[1]), sampling, N_VOCAB)
+
+    counts = sample(wrong, lambda seed: rule_named(rule_name, seed), 3, HOT)
+
+    statistic, critical = chi_square(counts, exact(HOT))
+    assert statistic > critical
+
+
+class StopsAfterTheDraw(DraftModel):
+    """The planted bug: draws a token and then withholds it if it is improbable."""
+
+    def propose(self, context: Context, k: int, rule: Rule) -> Draft:
+        draft = super().propose(context, k, rule)
+        assert draft.q is not None
+        keep = next((i for i, (t, q) in enumerate(zip(draft.tokens, draft.q, strict=True)) if q.prob(t) < 0.5), k)
+        return draft.cut(keep)
+
+
+@pytest.mark.parametrize("rule_name", ["rejection", "block"])
+def test_a_draft_that_stops_after_the_draw_is_caught(rule_name: str) -> None:
+    def wrong(sampling: SamplingConfig) -> Guesser:
+        return StopsAfterTheDraw(fresh(SHARED_ROWS[1]), sampling, N_VOCAB)
 
     counts = sample(wrong, lambda seed: rule_named(rule_name, seed), 3, HOT)
 

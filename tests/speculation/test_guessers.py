@@ -139,9 +139,9 @@ def test_a_draft_model_with_a_shorter_context_sits_out_instead_of_failing() -> N
     assert guesser.propose(Context([1] * 9), 5, RULE).tokens == ()
 
 
-def test_drafting_stops_before_a_token_that_is_not_believed_in() -> None:
-    sampling = SamplingConfig(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
-    sure = DraftModel(HistoryModel(6, 1), sampling, 6, min_p=0.9)
+@pytest.mark.parametrize("sampling", [GREEDY, SamplingConfig(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)])
+def test_drafting_stops_where_the_model_is_not_sure(sampling: SamplingConfig) -> None:
+    sure = DraftModel(HistoryModel(6, 1), sampling, 6, min_p=0.7)
     keen = DraftModel(HistoryModel(6, 1), sampling, 6)
     context = Context([1, 2, 3])
 

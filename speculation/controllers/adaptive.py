@@ -1,0 +1,130 @@
+"""`auto`: at every step the guesser and the length that promise most tokens a second, at what steps cost just now.
+
+Speed in the long run is E[N] / E[T], the tokens and the seconds of a step. The step that maximises E[N] - lambda E[T]
+at the price of time lambda which makes that maximum zero is the one with the largest ratio, so no lambda is kept.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from itertools import repeat
+from statistics import median
+
+from speculation.context import Context
+from speculation.controllers.base import Plan, Priced
+from speculation.cost import CostTable, LivePrices
+from speculation.guessers.base import Guesser
+from speculation.types import PLAIN, Draft, Step
+
+# What a guess must promise beyond its price, as a share of the price. The best of many estimates is an overestimate,
+# and where checks are dear (a CPU) the open text in between must not pay for it. Where they are cheap it is nothing.
+_MARGIN = 0.2
+_LONGEST_DRAFT = 16  # tokens of a draft model in a step
+
+_ALPHA = 0.7  # of a draft model that has not been seen at work: the chance that a token of its is accepted
+_ALPHA_STRENGTH = 8.0  # examined tokens that this weighs
+_ALPHA_KEEP = 0.97  # of what was seen, at each step of any kind, so that a draft model gets another try
+
+_GUARD_KEEP = 0.95  # of realised gains and losses at each guessed step
+_GUARD_STEPS = 8  # guessed steps before the guard judges
+_LOSING = 0.95  # realised speed over plain below which guessing pauses,
+_LOST = 1.0  # once that has cost the time of so many plain steps: a few unlucky cheap guesses are no reason
+_PAUSE, _LONGEST_PAUSE = 32, 512  # plain steps
+
+
+class Adaptive:
+    """Prices every candidate at every length; plain decoding is always one."""
+
+    def __init__(self, cost: CostTable, draft_step_s: float | None = None, drafter: str = "draft") -> None:
+        """`draft_step_s`: seconds in which the guesser `drafter` writes a token, roughly; None: never try."""
+        self._drafter = drafter
+        self._prices = LivePrices(cost)
+        self._draft_s: deque[float] = deque([] if draft_step_s is None else [draft_step_s] * 3, maxlen=9)
+        self._accepted = self._examined = 0.0  # of draft models, discounted
+        self._gained = self._spent = 0.0  # of guessed steps, in plain steps, discounted
+        self._judged = 0  # guessed steps since the last pause
+        self._pause = _PAUSE
+        self._paused = 0  # plain steps left
+        self._paused_at = 1.0  # the realised speed that led to the pause
+
+    def plan(self, context: Context, guessers: Mapping[str, Guesser], room: int) -> Plan:
+        plain_s = self._prices.forward_s(1)
+        plain = Priced(PLAIN, 0, 1.0, plain_s)
+        # Asked also while guessing pauses: a lookup learns from what is written.
+        found = [draft for guesser in guessers.values() for draft in guesser.candidates(context, room)]
+        if self._paused:
+            return Plan(reason=f"paused: {self._paused_at:.2f}x", considered=(plain,))
+        offers: list[tuple[Priced, Draft | None]] = [(plain, None)]
+        offers += [(self._best(draft.guesser, draft.chances, plain_s), draft) for draft in found]
+        if self._drafter in guessers and self._draft_s:
+            chances = repeat(self._alpha, min(room, _LONGEST_DRAFT))
+            offers.append((self._best(self._drafter, chances, plain_s, median(self._draft_s)), None))
+        considered = tuple(priced for priced, _ in offers)
+        best, draft = max(offers, key=lambda offer: offer[0].tokens_per_s)
+        reason = _reason(best, draft, plain_s)
+        return (
+            Plan(best.guesser, best.k, draft, reason, considered)
+            if best.k
+            else Plan(reason=reason, considered=considered)
+        )
+
+    @property
+    def _alpha(self) -> float:
+        """The chance that a token of the draft model is accepted when those before it were."""
+        return (self._accepted + _ALPHA * _ALPHA_STRENGTH) / (self._examined + _ALPHA_STRENGTH)
+
+    def record(self, step: Step) -> None:
+        """Learn what the step took and what it was worth."""
+        self._prices.observe(step.drafted + 1, step.verify_s + step.accept_s)
+        plain_s = self._prices.forward_s(1)
+        self._accepted *= _ALPHA_KEEP
+        self._examined *= _ALPHA_KEEP
+        if step.guesser == PLAIN:
+            self._paused = max(0, self._paused - 1)
+            return
+        if step.guesser == self._drafter:
+            self._accepted += step.accepted
+            self._examined += step.examined
+            self._draft_s.append(step.draft_s / step.drafted)
+        expected_s = self._prices.forward_s(step.drafted + 1)
+        # One step that took a hundred times longer says nothing about guessing.
+        seconds = step.draft_s + min(step.verify_s + step.accept_s, 3 * expected_s)
+        self._guard(len(step.tokens), seconds / plain_s)
+
+    def _guard(self, gained: float, spent: float) -> None:
+        """Pause when guessed steps lose; both are in plain steps. Pauses double until guessing has won again."""
+        self._gained = self._gained * _GUARD_KEEP + gained
+        self._spent = self._spent * _GUARD_KEEP + spent
+        self._judged += 1
+        if self._judged < _GUARD_STEPS:
+            return
+        speed_up = self._gained / self._spent
+        if speed_up >= 1.0:
+            self._pause = _PAUSE
+        elif speed_up < _LOSING and self._spent - self._gained > _LOST:
+            self._paused, self._paused_at = self._pause, speed_up
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+            self._gained = self._spent = 0.0
+            self._judged = 0
+
+    def _best(self, guesser: str, chances: Iterable[float], plain_s: float, token_s: float = 0.0) -> Priced:
+        """A candidate at the length that promises most tokens a second; k = 0 when no length is worth its price."""
+        forward_s = self._prices.forward_s
+        best, speed = Priced(guesser, 0, 1.0, plain_s), 0.0
+        together, expected = 1.0, 0.0
+        for k, chance in enumerate(chances, 1):
+            together *= chance
+            expected += together
+            seconds = forward_s(k + 1) + k * token_s
+            if 1.0 + expected > speed * seconds and expected > (1.0 + _MARGIN) * (seconds / plain_s - 1.0):
+                speed = (1.0 + expected) / seconds
+                best = Priced(guesser, k, 1.0 + expected, seconds)
+        return best
+
+
+def _reason(best: Priced, draft: Draft | None, plain_s: float) -> str:
+    if best.k == 0:
+        return "no guess is worth its check"
+    what = f"the last {draft.match} tokens match" if draft else "the draft model"
+    return f"{what}: {best.tokens:.1f} tokens expected in the time of {best.seconds / plain_s:.1f}"
