@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from specchat import __version__
 
-COMMANDS = ("ask", "models")
+COMMANDS = ("ask", "bench", "models")
 USAGE = 2
 MODEL = 4
 INPUT = 3
@@ -82,6 +82,17 @@ def parser() -> argparse.ArgumentParser:
     ask.add_argument("--json", action="store_true", help="one JSON object with text and figures")
     ask.add_argument("-q", "--quiet", action="store_true", help="no line of figures on stderr")
     ask.set_defaults(call="specchat.ask:ask")
+
+    bench = commands.add_parser("bench", help="what guessing is worth")
+    bench.add_argument("--replay", metavar="TRACE", required=True, help="recorded texts as token ids; needs no model")
+    bench.add_argument("--task", metavar="NAME", help="only the text of this name")
+    bench.add_argument(
+        "--cost", metavar="TABLE", default="cpu-2core", help="what a step costs: a shipped table or a file"
+    )
+    controllers = ["auto", "lookup", "off"]
+    bench.add_argument("--controller", choices=controllers, default="auto", help="who guesses in the replay (auto)")
+    bench.add_argument("--json", action="store_true", help="a JSON list")
+    bench.set_defaults(call="specchat.bench.replay:main")
 
     models = commands.add_parser("models", help="list, fetch and check models")
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)

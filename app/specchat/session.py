@@ -12,13 +12,15 @@ from specchat.conversation import Message, Role
 from specchat.detokenize import ReplyText
 from specchat.loading import Engines
 from speculation.accept import rule_named
+from speculation.controllers.adaptive import Adaptive
 from speculation.controllers.base import Controller
 from speculation.controllers.fixed import Fixed
-from speculation.controllers.threshold import Threshold
+from speculation.cost import CostTable
 from speculation.engine import ContextFull, Engine, Reading
 from speculation.guessers.base import Guesser
 from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.prompt_lookup import PromptLookup
+from speculation.llama import LlamaModel
 from speculation.sampling import SamplingConfig
 from speculation.stats import Totals, totals
 from speculation.types import Finish, Interrupted, Step, Tokens
@@ -92,6 +94,8 @@ class ChatSession:
         self._guess = Guess.AUTO
         self._draft: DraftModel | None = None
         self._lookup = PromptLookup()
+        self._auto: Adaptive | None = None
+        self._auto_draft: LlamaModel | None = None  # the draft model that it knows of
         rule = rule_named(settings.rule, settings.seed or 0)
         self._engine = Engine(engines.target, {}, Fixed(), rule, settings.sampling, clock)
         self._equip()
@@ -240,12 +244,22 @@ class ChatSession:
     def _controller(self, guessers: Mapping[str, Guesser]) -> Controller:
         longest = self.settings.guess_max
         if self._guess is Guess.AUTO and self.engines.cost is not None:
-            return Threshold(self.engines.cost)
+            return self._adaptive(self.engines.cost)
         if self._guess is Guess.DRAFT and self._draft is not None:
             return Fixed(self._draft.name, longest or 4)
         if self._guess is Guess.LOOKUP:
             return Fixed(self._lookup.name, longest or 8)
         return Fixed()
+
+    def _adaptive(self, cost: CostTable) -> Adaptive:
+        """The controller of `auto`: one for the session, so that it keeps what it learned, anew for another draft."""
+        draft = self.engines.draft
+        if self._auto is None or self._auto_draft is not draft:
+            # Decoding one token is bound by reading the weights; what drafting really takes is learned as it happens.
+            share = None if draft is None else draft.weights.size_bytes / self.engines.target.weights.size_bytes
+            self._auto = Adaptive(cost, None if share is None else share * cost.forward_s(1))
+            self._auto_draft = draft
+        return self._auto
 
 
 __all__ = ["ChatSession", "ContextFull", "Event", "Guess", "Reading", "Reply", "ReplySettings", "Wrote"]

@@ -14,9 +14,9 @@ from specchat.detokenize import ReplyText
 from specchat.loading import EngineOptions, Engines, UnfitDraft
 from specchat.session import ChatSession, Guess, Reading, Reply, ReplySettings, Wrote
 from speculation.accept import rule_named
+from speculation.controllers.adaptive import Adaptive
 from speculation.controllers.base import Controller
 from speculation.controllers.fixed import Fixed
-from speculation.controllers.threshold import Threshold
 from speculation.cost import CostTable
 from speculation.engine import EndTokens, Engine
 from speculation.guessers.draft_model import DraftModel
@@ -103,7 +103,7 @@ WAYS: dict[str, list[Controller]] = {
     "lookup of 1": [Fixed("lookup", 1)],
     "lookup of 3": [Fixed("lookup", 3)],
     "lookup of 16": [Fixed("lookup", 16)],
-    "auto": [Threshold(CostTable({1: 1.0, 2: 1.1, 8: 1.5, 64: 6.0}))],
+    "auto": [Adaptive(CostTable({1: 1.0, 2: 1.1, 8: 1.5, 64: 6.0}))],
     "switching": [Fixed("lookup", 5), Fixed(), Fixed("lookup", 2), Fixed()],
 }
 
