@@ -155,7 +155,7 @@ def gumbel(seed: int, position: int, ids: Tokens) -> NDArray[np.float64]:
     """Standard Gumbel noise for tokens, shape (m,): a pure function of seed, position and token id."""
     key = _mix(_mix(np.array([seed & 0xFFFFFFFFFFFFFFFF], dtype=np.uint64)) + np.uint64(position))
     bits = _mix(key + ids.astype(np.uint64) * _GOLDEN)
-    uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53  # inside (0, 1)
+    uniform = ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52  # never 0 or 1
     noise: NDArray[np.float64] = -np.log(-np.log(uniform))
     return noise
 

@@ -157,10 +157,12 @@ class Engine:
             doubt = probabilities(rows[n], [draft.tokens[n], verdict.token]) if n < k else (None, None)
             kept, finish = ends.feed(emitted) or (len(emitted), None)
             self.context.extend(emitted[:kept])
-        finally:
-            # To the context, not by the rejected count: after a cut the two differ, and the next turn would
-            # attend to tokens nobody saw. Also when this step was interrupted.
-            self.target.rewind(len(self.context) - 1)
+        except BaseException:
+            self._rewind_to(before - 1)
+            raise
+        # To the context, not by the rejected count: after a cut the two differ, and the next turn would attend to
+        # tokens nobody saw.
+        self.target.rewind(len(self.context) - 1)
         if finish is None and kept == left:
             finish = Finish.LENGTH
         elif finish is None and len(self.context) > self.target.n_ctx:

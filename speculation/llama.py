@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from speculation.types import CannotLoad, CannotRewind, EngineFailure, Interrupted, Logits, SpeculationError, Tokens
 from speculation.vocabulary import VocabularyFacts
 
+ENGINE_VERSION = f"llama-cpp-python {llama_cpp.__version__}"
+
 _INFO, _ERROR = 2, 4  # ggml_log_level; below is debug output, thousands of lines a load
 _LONG_FORWARD = 16  # tokens from which asking for a stop between two kernels costs next to nothing
 
@@ -157,6 +159,8 @@ class LlamaWeights:
 
 
 def _look_at_header(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise CannotLoad(f"cannot load {path}: this is not a file")
     try:
         with path.open("rb") as file:
             magic = file.read(4)

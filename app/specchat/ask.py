@@ -116,7 +116,7 @@ def _answer(session: ChatSession, question: str, *, shown: bool) -> Reply:
             if isinstance(event, Reading):
                 bar.show(event)
             elif isinstance(event, Wrote):
-                bar.__exit__()
+                bar.stop()
                 if shown and event.text:
                     sys.stdout.write(clean(event.text))
                     sys.stdout.flush()

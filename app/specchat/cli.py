@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ USAGE = 2
 MODEL = 4
 INPUT = 3
 INTERRUPTED = 130
+OUTPUT = 5
 BROKEN_PIPE = 141
 
 DEFAULTS: dict[str, object] = {
@@ -36,7 +38,7 @@ DEFAULTS: dict[str, object] = {
     "seed": None,
     "max_tokens": None,
     "stop": [],
-    "ctx": 8192,
+    "ctx": None,
     "threads": None,
     "yes": False,
 }
@@ -123,6 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             hint = f"; did you mean {near[0]}?" if near else f'; to ask something: specchat ask "{given[0]}"'
             return _fail(f"no command is named {given[0]!r}{hint}", USAGE)
     args = parser().parse_args(given, argparse.Namespace(**DEFAULTS))
+    _mend_streams()
     module, _, function = args.call.partition(":")
     try:
         code: int = getattr(importlib.import_module(module), function)(args)
@@ -132,11 +135,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader left; nothing more can be said there
         return BROKEN_PIPE
+    except OSError as error:  # what a command reads it answers for itself, so this is its output
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _fail(f"cannot write the output: {error.strerror or error}", OUTPUT)
     except Exception as error:
         exit_code = _exit_code(error)
         if exit_code is None:
             raise
         return _fail(str(error), exit_code)
+
+
+def _mend_streams() -> None:
+    """Streams that are closed or that cannot spell a character must not end a chat with a traceback."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115 # it stays open as long as the process
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _exit_code(error: Exception) -> int | None:

@@ -47,11 +47,20 @@ def size(n_bytes: int) -> str:
 
 
 def confirmed(question: str) -> bool:
-    """Ask on the terminal; Enter means yes. False without a terminal to ask on."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    """Ask on the terminal; Enter means yes, the end of input no. False without a terminal to ask on."""
+    if not can_ask():
         return False
     print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        say("")
+        return False
+    return answer.strip().lower() in ("", "y", "yes")
+
+
+def can_ask() -> bool:
+    """Whether somebody sits at a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 @contextmanager
@@ -78,14 +87,21 @@ class Bar:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Take the bar away; it does not come back."""
         if self._progress is not None:
             self._progress.stop()
+            self._progress = None
 
     def start(self, total: int, /) -> None:
         """Begin to show."""
-        if not sys.stderr.isatty():
-            return
         from rich.console import Console
+
+        console = Console(stderr=True)
+        if not console.is_terminal or console.is_dumb_terminal:
+            return
         from rich.progress import (
             BarColumn,
             DownloadColumn,
@@ -106,7 +122,7 @@ class Bar:
             BarColumn(),
             *amounts.get(self._unit, []),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=console,
             transient=True,
         )
         self._task = self._progress.add_task(printable(self._title), total=total)
@@ -157,6 +173,6 @@ def figures(reply: Reply) -> str:
         parts.append(f"x{reply.speed_up:.2f} est")
     parts += [
         f"seed {reply.seed}",
-        f"read {reply.prompt_tokens - reply.reused_tokens}, reused {reply.reused_tokens}",
+        f"read {reply.read_tokens}, reused {reply.reused_tokens}",
     ]
     return " · ".join(parts)

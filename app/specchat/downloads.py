@@ -84,7 +84,7 @@ class WrongFile(DownloadError):
 def models_dir(environ: Mapping[str, str]) -> Path:
     """The folder of the model files: SPECCHAT_MODELS_DIR, or the place the system has for such data."""
     if chosen := environ.get("SPECCHAT_MODELS_DIR"):
-        return Path(chosen).expanduser()
+        return Path(os.path.expanduser(chosen))
     return platformdirs.user_data_path("specchat", appauthor=False) / "models"
 
 

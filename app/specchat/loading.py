@@ -8,10 +8,14 @@ from pathlib import Path
 from time import perf_counter
 
 from specchat.conversation import PromptFormat, prompt_format
+from specchat.prices import keep_prices, kept_prices
 from speculation.cost import CostTable, measure
-from speculation.llama import EngineLog, LlamaModel, LlamaWeights
+from speculation.llama import ENGINE_VERSION, EngineLog, LlamaModel, LlamaWeights
 from speculation.types import SpeculationError
 from speculation.vocabulary import why_incompatible
+
+
+CONTEXT = 8192  # tokens
 
 
 class UnfitDraft(SpeculationError):
@@ -22,7 +26,7 @@ class UnfitDraft(SpeculationError):
 class EngineOptions:
     """How models are loaded."""
 
-    n_ctx: int = 8192  # tokens; less where the model was trained for less
+    n_ctx: int | None = None  # tokens; None: CONTEXT, or less where the model was trained for less
     n_threads: int = 1
 
 
@@ -80,13 +84,18 @@ def load_engines(
     options: EngineOptions,
     log: EngineLog,
     progress: Callable[[float], bool] | None = None,
+    prices: Path | None = None,
     clock: Callable[[], float] = perf_counter,
 ) -> Engines:
-    """Load a target and measure what its steps cost here. Raises CannotLoad, Interrupted."""
+    """Load a target; what its steps cost here is taken from the file `prices`, or measured and kept there.
+
+    `progress` is called with 0..1, and with 1 while measuring; False stops. Raises CannotLoad, Interrupted.
+    """
     started = clock()
     weights = LlamaWeights(path, log, progress)
     try:
-        target = LlamaModel(weights, log, n_ctx=options.n_ctx, n_threads=options.n_threads)
+        target = LlamaModel(weights, log, n_ctx=options.n_ctx or CONTEXT, n_threads=options.n_threads)
+        cost = _prices(target, options, prices, progress, clock) if target.can_rewind else None
     except SpeculationError:
         weights.close()
         raise
@@ -94,8 +103,31 @@ def load_engines(
     special = {"bos": vocabulary.bos, "eos": vocabulary.eos}
     texts = {name: vocabulary.text(token).decode("utf-8", "replace") for name, token in special.items() if token >= 0}
     chat_format = prompt_format(weights.chat_template, vocabulary, texts)
-    cost = measure(target, clock) if target.can_rewind else None
     notices = []
+    if options.n_ctx is not None and target.n_ctx < options.n_ctx:
+        notices.append(f"the context is {target.n_ctx} tokens: {weights.name} was trained for no more")
     if cost is None:
         notices.append(f"{weights.name} cannot take tokens back out of its cache, so it chats without guesses")
     return Engines(target, options, log, chat_format, cost, clock() - started, notices=notices)
+
+
+def _prices(
+    target: LlamaModel,
+    options: EngineOptions,
+    file: Path | None,
+    progress: Callable[[float], bool] | None,
+    clock: Callable[[], float],
+) -> CostTable:
+    weights = target.weights
+    key = f"{weights.name} {weights.size_bytes} {weights.back_end} {options.n_threads} threads {ENGINE_VERSION}"
+    known = None if file is None else kept_prices(file, key)
+    if known is not None:
+        return known
+    target.interrupt = lambda: progress is not None and not progress(1.0)
+    try:
+        table = measure(target, clock)
+    finally:
+        target.interrupt = None
+    if file is not None:
+        keep_prices(file, key, table)
+    return table

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
 from specchat.catalogue import Catalogue, Model, catalogue_path, load_catalogue
-from specchat.console import Bar, confirmed, on_interrupt, say, size
+from specchat.console import Bar, can_ask, confirmed, on_interrupt, say, size
 from specchat.downloads import Store, models_dir
 from specchat.errors import Declined, NotHere, UsageError
 from specchat.loading import EngineOptions, Engines, load_engines
 from specchat.machine import decoding_threads
+from specchat.prices import prices_file
 from specchat.session import ChatSession, Guess, ReplySettings
 from speculation.llama import EngineLog
 from speculation.sampling import SamplingConfig
+from speculation.types import Interrupted
+
+LIMITS = {
+    "ctx": (16, 2**24),
+    "threads": (1, 512),
+    "max_tokens": (1, 2**31),
+    "guess_max": (1, 63),
+    "seed": (0, 2**64 - 1),
+}
 
 
 class Shelf:
@@ -32,7 +41,7 @@ class Shelf:
         Raises UnknownModel, NotHere, Declined, DownloadError.
         """
         if is_path(name):
-            return Path(name).expanduser()
+            return Path(os.path.expanduser(name))  # which, unlike Path's own, leaves an unknown user alone
         model = self.catalogue.find(name)
         if not self.store.has(model):
             missing = [model, *(other for other in beside if not self.store.has(other))]
@@ -60,14 +69,14 @@ class Shelf:
 
     def _refuse(self, missing: Sequence[Model]) -> None:
         names = " ".join(model.id for model in missing)
-        if sys.stdin.isatty() and sys.stderr.isatty():
+        if can_ask():
             raise Declined(f"nothing fetched; `specchat models pull {names}` does it later")
         raise NotHere(f"no terminal to ask on: run `specchat models pull {names}` first, or add -y")
 
 
 def is_path(name: str) -> bool:
     """Whether a model name means a file rather than a catalogue entry."""
-    return name.endswith(".gguf") or os.sep in name or Path(name).exists()
+    return name.endswith(".gguf") or "/" in name or os.sep in name
 
 
 def open_session(args: Namespace) -> ChatSession:
@@ -108,10 +117,13 @@ def draft_path(shelf: Shelf, target: str, asked: str | None, *, agreed: bool) ->
 
 def reply_settings(args: Namespace) -> ReplySettings:
     """The settings that the arguments ask for. Raises UsageError that names the wrong one."""
-    for name, least in (("ctx", 16), ("threads", 1), ("max_tokens", 1), ("guess_max", 1), ("seed", 0)):
+    for name, (least, most) in LIMITS.items():
         value = getattr(args, name)
-        if value is not None and value < least:
-            raise UsageError(f"--{name.replace('_', '-')} is {value}; it must be {least} or more")
+        if value is not None and not least <= value <= most:
+            allowed = f"{least} or more" if value < least else f"{most} or less"
+            raise UsageError(f"--{name.replace('_', '-')} is {value}; it must be {allowed}")
+    if args.model == "":
+        raise UsageError("--model is empty; it must name a model or a .gguf file")
     try:
         sampling = SamplingConfig(
             temperature=args.temp,
@@ -139,6 +151,12 @@ def load_with_bar(path: Path, options: EngineOptions) -> Engines:
 
         def progress(done: float) -> bool:
             bar.move_to(done)
+            if done == 1.0:
+                bar.note("measuring it once")
             return wanted
 
-        return load_engines(path, options, EngineLog(), progress)
+        engines = load_engines(path, options, EngineLog(), progress, prices_file())
+        if not wanted:
+            engines.close()
+            raise Interrupted(f"loading {path.name} was stopped")
+        return engines

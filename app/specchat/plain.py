@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from contextlib import suppress
 
 from specchat.console import ReadingBar, figures, on_interrupt, printable, say
 from specchat.downloads import DownloadError
 from specchat.errors import Refusal
 from specchat.opening import Shelf, draft_path, open_session
 from specchat.session import ChatSession, ContextFull, Guess, Reading, Wrote
+from specchat.template import TemplateError
 from speculation.types import SpeculationError
 
 HELP = """\
@@ -51,7 +53,8 @@ class LineChat:
         """Read, answer, repeat."""
         self._tell()
         if self._talks:
-            import readline  # noqa: F401 # importing it is what gives input() history and editing
+            with suppress(ImportError):  # Windows brings its own line editing
+                import readline  # noqa: F401 # importing it is what gives input() history and editing
         while True:
             try:
                 line = self._line()
@@ -71,7 +74,9 @@ class LineChat:
     def _line(self) -> str:
         line = input("> " if self._talks else "")
         while line.endswith("\\"):
-            line = line[:-1] + "\n" + input("  " if self._talks else "")
+            line = line[:-1]
+            with suppress(EOFError):
+                line += "\n" + input("  " if self._talks else "")
         return line.encode("utf-8", "replace").decode()
 
     def _answer(self, text: str) -> None:
@@ -81,10 +86,11 @@ class LineChat:
                     if isinstance(event, Reading):
                         bar.show(event)
                     elif isinstance(event, Wrote):
-                        bar.__exit__()
+                        bar.stop()
                         sys.stdout.write(self._clean(event.text))
                         sys.stdout.flush()
                     else:
+                        bar.stop()
                         sys.stdout.write("\n")
                         sys.stdout.flush()
                         stopped = "" if event.finish else "stopped · "
@@ -92,7 +98,7 @@ class LineChat:
                         self._tell()
         except ContextFull as error:
             say(f"{error}; /new starts over")
-        except SpeculationError as error:
+        except (SpeculationError, TemplateError) as error:
             say(str(error))
 
     def _tell(self) -> None:
@@ -134,6 +140,8 @@ class LineChat:
             say(f"guess {name}")
         except (SpeculationError, Refusal, DownloadError) as error:
             say(f"guess {self._session.guess} as before: {error}")
+        except KeyboardInterrupt:
+            say(f"guess {self._session.guess} as before")
 
     def _load_draft(self) -> None:
         shelf = Shelf()

@@ -68,6 +68,7 @@ class Reply:
     steps: tuple[Step, ...]
     prompt_tokens: int
     reused_tokens: int  # of the prompt, that stood in the cache
+    read_tokens: int  # of the prompt, that were evaluated; fewer than the rest when the reading was stopped
     read_s: float
     first_token_s: float | None
     plain_step_s: float | None  # seconds of a plain step: measured in this reply where it had enough of them
@@ -140,8 +141,8 @@ class ChatSession:
     def reply(self, text: str) -> Iterator[Event]:
         """Answer a message: readings, then a `Wrote` for each step, then the `Reply`.
 
-        A prompt that does not fit raises ContextFull and leaves the conversation as it was. A consumer that closes
-        the iterator keeps the part of the reply that it was given.
+        A prompt that does not fit raises ContextFull and leaves the conversation as it was; so does a stop before
+        the first token. A consumer that closes the iterator keeps the part of the reply that it was given.
         """
         self._stop = False
         asked = [*self.messages, Message(Role.USER, text)]
@@ -158,11 +159,11 @@ class ChatSession:
         try:
             reading = yield from self._read(prompt)
             read_s = self._clock() - started
-            self.messages = asked
             try:
                 first_token_s = yield from self._write(written, steps, started)
             finally:
-                self._keep(written, len(prompt))
+                if steps:
+                    self.messages = [*asked, self._kept(written, len(prompt))]
         finally:
             self._watch(None)
         counted = totals(steps)
@@ -174,6 +175,7 @@ class ChatSession:
             steps=tuple(steps),
             prompt_tokens=len(prompt),
             reused_tokens=reading.reused,
+            read_tokens=reading.read,
             read_s=read_s,
             first_token_s=first_token_s,
             plain_step_s=self._plain_step_s(counted),
@@ -209,13 +211,13 @@ class ChatSession:
             yield Wrote(rest, None)
         return first_token_s
 
-    def _keep(self, written: ReplyText, prompt_tokens: int) -> None:
-        """Make cache and messages equal to what was shown."""
-        written.finish()
+    def _kept(self, written: ReplyText, prompt_tokens: int) -> Message:
+        """The reply as it was shown, with the cache cut to it."""
         kept = written.tokens[: written.kept_tokens()]
-        self._engine.truncate(min(len(self._engine.context), prompt_tokens + len(kept)))
+        if self.engines.target.n_past > prompt_tokens + len(kept):  # after a stop string, which is not shown
+            self._engine.truncate(prompt_tokens + len(kept))
         exact = self.engines.target.weights.vocabulary.decode(kept).decode("utf-8", "replace") == written.text
-        self.messages.append(Message(Role.ASSISTANT, written.text, tuple(kept) if exact else None))
+        return Message(Role.ASSISTANT, written.text, tuple(kept) if exact else None)
 
     def _plain_step_s(self, totals: Totals) -> float | None:
         if totals.plain_steps >= 8:

