@@ -48,7 +48,9 @@ def measure(model: Model, clock: Callable[[], float], repeats: int = 3) -> CostT
 
 
 _BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)  # widths up to each of these share what was observed of them
-_RECENT = 9  # observations whose median corrects a price; four outliers in a row do not move it
+_RECENT, _OWN = 9, 5  # observations whose median corrects all prices, and that of one width
+_DRIFT = 1.25  # prices that moved by this factor are looked at again where nobody looked lately
+_LATELY, _ENOUGH = 16, 3  # steps; observations among them that settle a price
 _STALE = 64  # steps after which a width's own observations say less than everyone's
 
 
@@ -62,20 +64,36 @@ class LivePrices:
         self._own: dict[int, deque[float]] = {}  # the same, by bucket
         self._seen: dict[int, int] = {}  # the step of the last observation, by bucket
         self._factor: dict[int, float] = {}
-        self._base: dict[int, float] = {}
+        self._base: dict[int, float] = {}  # of the table, by rows
+        self._now: dict[int, float] = {}  # corrected
+        self._plain_seen: deque[int] = deque([0] * _ENOUGH, maxlen=_ENOUGH)  # steps of the last plain observations
+        self._plain_factor = 1.0
 
     def forward_s(self, n_rows: int) -> float:
         """Seconds of a forward of n rows, as things are now."""
-        bucket = bisect_left(_BUCKETS, n_rows)
-        return self._table_s(n_rows) * self._factor.get(bucket, self._factor.get(-1, 1.0))
+        seconds = self._now.get(n_rows)
+        if seconds is None:
+            factor = self._factor.get(bisect_left(_BUCKETS, n_rows), self._factor.get(-1, 1.0))
+            seconds = self._now[n_rows] = self._table_s(n_rows) * factor
+        return seconds
+
+    @property
+    def plain_is_doubtful(self) -> bool:
+        """Whether everything seen lately costs more, or less, than when plain steps were last seen.
+
+        As long as all steps are guessed, a machine that became slower cannot be told from checks that became dearer.
+        """
+        drift = self._factor.get(-1, 1.0) / self._plain_factor
+        return self._steps - self._plain_seen[0] > _LATELY - 1 and not 1 / _DRIFT < drift < _DRIFT
 
     def observe(self, n_rows: int, seconds: float) -> None:
         """Learn what a forward of n rows took."""
         self._steps += 1
+        self._now.clear()
         bucket = bisect_left(_BUCKETS, n_rows)
         ratio = seconds / self._table_s(n_rows)
         self._all.append(ratio)
-        self._own.setdefault(bucket, deque(maxlen=_RECENT)).append(ratio)
+        self._own.setdefault(bucket, deque(maxlen=_OWN)).append(ratio)
         self._seen[bucket] = self._steps
         for known, last in tuple(self._seen.items()):
             if self._steps - last > _STALE:
@@ -83,6 +101,9 @@ class LivePrices:
         common = median(self._all) if len(self._all) >= 3 else 1.0
         self._factor = {known: median(own) for known, own in self._own.items() if len(own) >= 3}
         self._factor[-1] = common
+        if n_rows == 1:
+            self._plain_seen.append(self._steps)
+            self._plain_factor = self._factor.get(0, self._plain_factor)
 
     def _table_s(self, n_rows: int) -> float:
         seconds = self._base.get(n_rows)

@@ -14,7 +14,6 @@ from speculation.llama import ENGINE_VERSION, EngineLog, LlamaModel, LlamaWeight
 from speculation.types import SpeculationError
 from speculation.vocabulary import why_incompatible
 
-
 CONTEXT = 8192  # tokens
 
 

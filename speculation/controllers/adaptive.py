@@ -29,7 +29,7 @@ _ALPHA_KEEP = 0.97  # of what was seen, at each step of any kind, so that a draf
 _GUARD_KEEP = 0.95  # of realised gains and losses at each guessed step
 _GUARD_STEPS = 8  # guessed steps before the guard judges
 _LOSING = 0.95  # realised speed over plain below which guessing pauses,
-_LOST = 1.0  # once that has cost the time of so many plain steps: a few unlucky cheap guesses are no reason
+_LOST = 2.0  # once that has cost the time of so many plain steps: a few unlucky cheap guesses are no reason
 _PAUSE, _LONGEST_PAUSE = 32, 512  # plain steps
 
 
@@ -55,6 +55,8 @@ class Adaptive:
         found = [draft for guesser in guessers.values() for draft in guesser.candidates(context, room)]
         if self._paused:
             return Plan(reason=f"paused: {self._paused_at:.2f}x", considered=(plain,))
+        if self._prices.plain_is_doubtful:
+            return Plan(reason="a plain step, to see what it costs now", considered=(plain,))
         offers: list[tuple[Priced, Draft | None]] = [(plain, None)]
         offers += [(self._best(draft.guesser, draft.chances, plain_s), draft) for draft in found]
         if self._drafter in guessers and self._draft_s:

@@ -74,11 +74,14 @@ class Copying:
         self._text = text
         self._index = index
         self.place: Place | None = None
+        self.given = 0  # tokens of the text that were given, not written
         self._gap = 0  # tokens of the last edit
+        self._inserted = False  # it only added tokens, and many
         self._before = 0.0  # the run before it
         self._lost: tuple[int, int] | None = None  # copy and text index where they parted
         self._hypothesis: Hypothesis | None = None
         self._edits: dict[Key, Edit] = {}
+        self._edited_tokens: set[int] = set()  # the first old token of every edit: nearly all others are passed by
 
     def guess(self, place: Place, drafted: Sequence[int] = ()) -> Guess | None:
         """The token that the copy offers at a place, `drafted` tokens ahead; None at the end of the text."""
@@ -91,8 +94,7 @@ class Copying:
             return None
         edit, n = self._known(at)
         if edit is not None and edit.trust >= _TRUSTED:
-            rest = edit.new[1:]
-            then = Place(at if rest else at + n, place.run + 1, place.before, rest, at + n)
+            then = _edited(place, edit, n)
             if edit.wrong < 0.5:
                 return Guess(edit.new[0], Kind.EDIT, min(7, edit.right), then, edit)
             return Guess(edit.new[0], Kind.EDIT_DISPUTED, max(0, round(4 + 2 * edit.trust)), then, edit)
@@ -115,6 +117,11 @@ class Copying:
             if guess.edit is not None and self._text[place.at] == token:
                 self.place = Place(place.at + 1, place.run + 1, place.before)
                 return
+            edit, n = (None, 0) if place.new else self._known(place.at)
+            if edit is not None and edit.new[0] == token:  # not trusted enough to be offered, but it came
+                unhurt = Place(place.at, 0, place.run + place.before / 2)
+                self.place, self._gap, self._inserted = _edited(unhurt, edit, n), 1, False
+                return
             self._lose(place, length - 1)
         elif place is not None:
             self.place = None
@@ -128,6 +135,8 @@ class Copying:
             return Kind.COPY, place.run + place.before / 4
         if place.run == 0:
             return Kind.REPLACED, place.before
+        if self._inserted:
+            return (Kind.INSERTED if place.before < _LONG else Kind.INSERTED_LONG), place.run
         if self._gap > _NEAR:
             return (Kind.FAR if place.before < _LONG else Kind.FAR_LONG), place.run
         return (Kind.NEAR if place.before < _LONG else Kind.NEAR_LONG), place.run
@@ -135,7 +144,7 @@ class Copying:
     def _known(self, at: int) -> tuple[Edit | None, int]:
         """The edit that is known for the tokens here, longest first and the one with its left neighbour first."""
         text, edits = self._text, self._edits
-        if edits and at < len(text):
+        if at < len(text) and text[at] in self._edited_tokens:
             left = text[at - 1] if at else -1
             for n in range(min(_MAX_OLD, len(text) - at), 0, -1):
                 old = tuple(text[at : at + n])
@@ -147,7 +156,7 @@ class Copying:
     def _judge_edits(self, at: int, token: int) -> None:
         """Count for every edit that is known here whether it was right, used or not."""
         text, edits = self._text, self._edits
-        if not edits or at >= len(text) - 1:
+        if at >= len(text) - 1 or text[at] not in self._edited_tokens:
             return
         left, apart = (text[at - 1] if at else -1), None
         for n in range(1, _MAX_OLD + 1):
@@ -178,12 +187,14 @@ class Copying:
         text = self._text
         copy_from, text_from = self._lost
         written = length - text_from
+        end = self.given if copy_from < self.given <= text_from else text_from  # not out of what was given
         for n in range(min(3, written), 0, -1):
             tail = text[length - n :]
-            for at in range(copy_from + n, min(copy_from + n + _WINDOW - 1, text_from) + 1):
+            for at in range(copy_from + n, min(copy_from + n + _WINDOW - 1, end) + 1):
                 if text[at - n : at] == tail:
                     self.place = Place(at, n, self._before)
                     self._gap = max(written - n, at - n - copy_from)
+                    self._inserted = at - n == copy_from and self._gap > _NEAR
                     self._hypothesis = Hypothesis((copy_from, at - n), (text_from, length - n))
                     if n >= 2:
                         self._confirm()
@@ -192,7 +203,7 @@ class Copying:
             self._lost = None
         elif written == 1:
             self.place = Place(copy_from + 1, 0, self._before)
-            self._gap = 1
+            self._gap, self._inserted = 1, False
             self._hypothesis = Hypothesis((copy_from, copy_from + 1), (text_from, length))
             return True
         return False
@@ -212,9 +223,16 @@ class Copying:
         start = hypothesis.old[0]
         old, new = tuple(self._text[slice(*hypothesis.old)]), tuple(self._text[slice(*hypothesis.new)])
         if 1 <= len(old) <= _MAX_OLD and 1 <= len(new) <= _MAX_NEW and old != new:
+            self._edited_tokens.add(old[0])
             for left in (self._text[start - 1] if start else -1, None):
                 known = self._edits.get((left, old))
                 if known is not None and known.new == new:
                     known.right += 1
                 else:
                     self._edits[(left, old)] = Edit(new)
+
+
+def _edited(place: Place, edit: Edit, n: int) -> Place:
+    """Where the copy stands behind the first token of an edit of n tokens here."""
+    rest = edit.new[1:]
+    return Place(place.at if rest else place.at + n, place.run + 1, place.before, rest, place.at + n)

@@ -112,7 +112,7 @@ class PromptLookup:
         if context.unchanged_since(self._seen) < len(self._text):
             self._reset()  # a suffix automaton cannot forget; cuts happen between replies only
         if context.given != self._given:
-            self._given = context.given
+            self._given = self._copying.given = context.given
             self.survival.begin()
         for token in context.tokens[len(self._text) :].tolist():
             self._append(token)
@@ -144,6 +144,7 @@ class PromptLookup:
         self._text: list[int] = []
         self._index = SuffixIndex()
         self._copying = Copying(self._text, self._index)
+        self._copying.given = self._given
 
 
 __all__ = ["PromptLookup", "SuffixIndex"]

@@ -189,3 +189,53 @@ def test_a_draft_fits_or_the_reason_names_the_first_difference(draft: Vocabulary
 def test_context_tokens_cannot_be_written_through_the_view() -> None:
     with pytest.raises(ValueError, match="read-only"):
         Context([1, 2]).tokens[0] = np.int32(5)
+
+
+@given(edits=st.lists(st.tuples(st.integers(0, 40), texts), min_size=1, max_size=6), k=st.integers(1, 8))
+@settings(max_examples=200)
+def test_what_a_warm_lookup_offers_a_fresh_one_would_up_to_where_either_gives_up(
+    edits: list[tuple[int, list[int]]], k: int
+) -> None:
+    context, guesser = Context(), PromptLookup()
+
+    for keep, more in edits:
+        context.truncate(keep)
+        context.extend(more)
+        warm = guesser.candidates(context, k)
+
+        fresh = PromptLookup().candidates(Context(context.tokens.tolist()), k)
+        assert [draft.source for draft in warm] == [draft.source for draft in fresh]
+        for ours, theirs in zip(warm, fresh, strict=True):
+            shorter = min(len(ours.tokens), len(theirs.tokens))
+            assert ours.tokens[:shorter] == theirs.tokens[:shorter]
+            assert len(ours.chances) == len(ours.tokens)
+
+
+def offered(context: Context, k: int) -> tuple[int, ...]:
+    return PromptLookup().candidates(context, k)[0].tokens
+
+
+ORIGINAL = [*range(100, 140)]
+
+
+def test_a_copy_is_offered_again_right_behind_a_replaced_token() -> None:
+    assert offered(Context([*ORIGINAL, 1, *ORIGINAL[:10], 2]), 4) == tuple(ORIGINAL[11:15])
+
+
+def test_a_copy_is_found_again_behind_an_insertion_and_an_omission() -> None:
+    assert offered(Context([*ORIGINAL, 1, *ORIGINAL[:10], 2, 3, 4, ORIGINAL[10]]), 4) == tuple(ORIGINAL[11:15])
+    assert offered(Context([*ORIGINAL, 1, *ORIGINAL[:10], ORIGINAL[15]]), 4) == tuple(ORIGINAL[16:20])
+
+
+def test_an_edit_that_happened_twice_is_applied_to_the_copy() -> None:
+    renamed, name, new = [], 7, (8, 9)
+    original = []
+    for block in range(3):
+        words = [*range(100 + 10 * block, 108 + 10 * block)]
+        original += [*words, name]
+        renamed += [*words, *new]
+    written = len(renamed) - 6  # into the third block, in front of the name
+
+    tokens = offered(Context([*original, 1, 2, 3, *renamed[:written]]), 6)
+
+    assert tokens == tuple(renamed[written:])
