@@ -160,7 +160,7 @@ class LlamaWeights:
 
 def _look_at_header(path: Path) -> None:
     if path.exists() and not path.is_file():
-        raise CannotLoad(f"cannot load {path}: this is not a file")
+        raise CannotLoad(f"cannot load {path}: this is a {'directory' if path.is_dir() else 'device or a pipe'}")
     try:
         with path.open("rb") as file:
             magic = file.read(4)

@@ -72,6 +72,7 @@ def parser() -> argparse.ArgumentParser:
     main_parser = argparse.ArgumentParser(
         prog="specchat",
         parents=[shared],
+        allow_abbrev=False,  # or an option of a command is taken for the beginning of one of these
         description="A private chat for the terminal that guesses ahead and never changes the answer.",
         epilog="Without a command: chat. `specchat COMMAND --help` says more.",
     )
@@ -85,16 +86,24 @@ def parser() -> argparse.ArgumentParser:
     ask.add_argument("-q", "--quiet", action="store_true", help="no line of figures on stderr")
     ask.set_defaults(call="specchat.ask:ask")
 
-    bench = commands.add_parser("bench", help="what guessing is worth")
-    bench.add_argument("--replay", metavar="TRACE", required=True, help="recorded texts as token ids; needs no model")
-    bench.add_argument("--task", metavar="NAME", help="only the text of this name")
+    bench = commands.add_parser("bench", parents=[shared], help="what guessing is worth, measured here")
+    suites = ["code", "prose", "json", "summary", "rewrite", "acceptance"]
+    bench.add_argument("suite", nargs="?", choices=suites, help="one workload instead of all, or acceptance")
+    bench.add_argument("--guessers", metavar="LIST", default="off,draft,lookup,auto", help="whom to compare (all)")
+    bench.add_argument("--repeat", type=int, metavar="N", default=3, help="rounds (3)")
+    bench.add_argument("--data", metavar="FILE", help="prompts of a file in Spec-Bench's or EditEval's format")
+    bench.add_argument("--count", type=int, metavar="N", help="prompts of each group of the file (all)")
+    bench.add_argument("--json", action="store_true", help="as JSON")
+    bench.add_argument("--csv", metavar="FILE", help="write a table to FILE as well")
+    bench.add_argument("--assert", dest="asserts", action="append", metavar="EXPR", default=[],
+                       help="exit 1 unless it holds, like auto.speedup>=1.2 or identical; repeatable")  # fmt: skip
+    bench.add_argument("--replay", metavar="TRACE", help="recorded texts as token ids instead; needs no model")
+    bench.add_argument("--task", metavar="NAME", help="of the replay: only the text of this name")
     bench.add_argument(
-        "--cost", metavar="TABLE", default="cpu-2core", help="what a step costs: a shipped table or a file"
+        "--cost", metavar="TABLE", default="cpu-2core", help="of the replay: a shipped price list or a file"
     )
-    controllers = ["auto", "lookup", "off"]
-    bench.add_argument("--controller", choices=controllers, default="auto", help="who guesses in the replay (auto)")
-    bench.add_argument("--json", action="store_true", help="a JSON list")
-    bench.set_defaults(call="specchat.bench.replay:main")
+    bench.add_argument("--controller", choices=["auto", "lookup", "off"], default="auto", help="of the replay (auto)")
+    bench.set_defaults(call="specchat.bench.command:main")
 
     models = commands.add_parser("models", help="list, fetch and check models")
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
