@@ -11,7 +11,7 @@ from typing import Any
 
 from specchat.console import INTERRUPTED, ReadingBar, figures, on_interrupt, printable, say
 from specchat.errors import InputRefused
-from specchat.opening import open_session
+from specchat.opening import close_session, open_session
 from specchat.session import ChatSession, Reading, Reply, Wrote
 from speculation.types import PLAIN
 
@@ -31,7 +31,7 @@ def ask(args: Namespace) -> int:
             say(figures(reply))
         return INTERRUPTED if reply.finish is None else 0
     finally:
-        session.engines.close()
+        close_session(session)
 
 
 def read_stdin() -> bytes | None:

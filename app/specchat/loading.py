@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 
 from specchat.conversation import PromptFormat, prompt_format
-from specchat.prices import keep_prices, kept_prices
+from specchat.kept import Kept, as_prices
 from speculation.cost import CostTable, measure
 from speculation.llama import ENGINE_VERSION, EngineLog, LlamaModel, LlamaWeights
 from speculation.types import SpeculationError
@@ -83,10 +83,10 @@ def load_engines(
     options: EngineOptions,
     log: EngineLog,
     progress: Callable[[float], bool] | None = None,
-    prices: Path | None = None,
+    prices: Kept | None = None,
     clock: Callable[[], float] = perf_counter,
 ) -> Engines:
-    """Load a target; what its steps cost here is taken from the file `prices`, or measured and kept there.
+    """Load a target; what its steps cost here is taken from `prices`, or measured and kept there.
 
     `progress` is called with 0..1, and with 1 while measuring; False stops. Raises CannotLoad, Interrupted.
     """
@@ -113,13 +113,13 @@ def load_engines(
 def _prices(
     target: LlamaModel,
     options: EngineOptions,
-    file: Path | None,
+    prices: Kept | None,
     progress: Callable[[float], bool] | None,
     clock: Callable[[], float],
 ) -> CostTable:
     weights = target.weights
     key = f"{weights.name} {weights.size_bytes} {weights.back_end} {options.n_threads} threads {ENGINE_VERSION}"
-    known = None if file is None else kept_prices(file, key)
+    known = None if prices is None else as_prices(prices.get(key))
     if known is not None:
         return known
     target.interrupt = lambda: progress is not None and not progress(1.0)
@@ -127,6 +127,6 @@ def _prices(
         table = measure(target, clock)
     finally:
         target.interrupt = None
-    if file is not None:
-        keep_prices(file, key, table)
+    if prices is not None:
+        prices.put(key, {str(rows): seconds for rows, seconds in table.seconds.items()})
     return table

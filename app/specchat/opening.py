@@ -11,9 +11,9 @@ from specchat.catalogue import Catalogue, Model, catalogue_path, load_catalogue
 from specchat.console import Bar, can_ask, confirmed, on_interrupt, say, size
 from specchat.downloads import Store, models_dir
 from specchat.errors import Declined, NotHere, UsageError
+from specchat.kept import kept_prices, kept_survival
 from specchat.loading import EngineOptions, Engines, load_engines
 from specchat.machine import decoding_threads
-from specchat.prices import prices_file
 from specchat.session import ChatSession, Guess, ReplySettings
 from speculation.llama import EngineLog
 from speculation.sampling import SamplingConfig
@@ -92,6 +92,7 @@ def open_session(args: Namespace) -> ChatSession:
     engines = load_with_bar(path, EngineOptions(n_ctx=args.ctx, n_threads=args.threads or decoding_threads()))
     try:
         session = ChatSession(engines, settings)
+        session.take_up(kept_survival().get(engines.target.weights.name))
         if args.draft not in (None, "auto", "none") or guess is Guess.DRAFT:
             engines.load_draft(draft_path(shelf, target, args.draft, agreed=args.yes))
         session.guess = guess
@@ -101,6 +102,12 @@ def open_session(args: Namespace) -> ChatSession:
     if args.system:
         session.set_system(args.system)
     return session
+
+
+def close_session(session: ChatSession) -> None:
+    """Keep what the session learned of guesses, and free its models."""
+    kept_survival().put(session.engines.target.weights.name, session.learned())
+    session.engines.close()
 
 
 def draft_path(shelf: Shelf, target: str, asked: str | None, *, agreed: bool) -> Path:
@@ -155,7 +162,7 @@ def load_with_bar(path: Path, options: EngineOptions) -> Engines:
                 bar.note("measuring it once")
             return wanted
 
-        engines = load_engines(path, options, EngineLog(), progress, prices_file())
+        engines = load_engines(path, options, EngineLog(), progress, kept_prices())
         if not wanted:
             engines.close()
             raise Interrupted(f"loading {path.name} was stopped")

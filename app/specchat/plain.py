@@ -10,7 +10,7 @@ from contextlib import suppress
 from specchat.console import ReadingBar, figures, on_interrupt, printable, say
 from specchat.downloads import DownloadError
 from specchat.errors import Refusal
-from specchat.opening import Shelf, draft_path, open_session
+from specchat.opening import Shelf, close_session, draft_path, open_session
 from specchat.session import ChatSession, ContextFull, Guess, Reading, Wrote
 from specchat.template import TemplateError
 from speculation.types import SpeculationError
@@ -36,7 +36,7 @@ def chat(args: Namespace) -> int:
         )
         return LineChat(session, args).run()
     finally:
-        session.engines.close()
+        close_session(session)
 
 
 class LineChat:

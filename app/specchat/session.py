@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
+from typing import Any
 
 from specchat.conversation import Message, Role
 from specchat.detokenize import ReplyText
@@ -133,6 +134,15 @@ class ChatSession:
     def new(self) -> None:
         """Forget the conversation, but not the system prompt."""
         self.messages = [m for m in self.messages if m.role is Role.SYSTEM]
+
+    def learned(self) -> dict[str, Any]:
+        """What lookups have been worth so far, as numbers that `take_up` understands."""
+        return self._lookup.survival.export()
+
+    def take_up(self, learned: object) -> None:
+        """Begin with what an earlier session learned; anything else is ignored."""
+        if isinstance(learned, Mapping):
+            self._lookup.survival.load(learned)
 
     def stop(self) -> None:
         """End the reply after the present step, or the reading at once. Callable from a signal handler or a thread."""

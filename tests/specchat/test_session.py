@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from specchat.conversation import Role
+from specchat.kept import Kept, as_prices
 from specchat.loading import EngineOptions, Engines, UnfitDraft, load_engines
 from specchat.session import ChatSession, ContextFull, Guess, Reading, Reply, ReplySettings, Wrote
 from speculation.llama import EngineLog
@@ -200,7 +202,7 @@ def test_prices_are_measured_once_and_kept(files: dict[str, Path], tmp_path: Pat
     for content in (None, None, "{broken"):
         if content is not None:
             kept.write_text(content)
-        engines = load_engines(files["target"], EngineOptions(n_ctx=512), EngineLog(), prices=kept)
+        engines = load_engines(files["target"], EngineOptions(n_ctx=512), EngineLog(), prices=Kept(kept))
         assert engines.cost is not None
         tables.append(dict(engines.cost.seconds))
         engines.close()
@@ -213,3 +215,25 @@ def test_a_context_that_is_cut_to_what_the_model_was_trained_for_says_so(files: 
 
     assert any("trained for no more" in notice for notice in engines.notices)
     engines.close()
+
+
+@pytest.mark.parametrize("kept", [None, [], {}, {"1": "x"}, {"2": 0.1}, {"1": -1.0}, {"a": 1.0}])
+def test_prices_that_make_no_sense_are_measured_again(kept: object) -> None:
+    assert as_prices(kept) is None
+
+
+def test_what_a_session_learned_is_taken_up_by_the_next(engines: Engines) -> None:
+    first = session_on(engines, max_tokens=200)
+    answer(first, "a b c d " * 20)
+    learned = json.loads(json.dumps(first.learned()))
+    assert learned["cells"]
+
+    second = session_on(engines)
+    assert second.learned() != first.learned()
+    second.take_up(learned)
+
+    assert second.learned() == first.learned()
+    nonsense: list[object] = [None, [], {"version": 9}, {"version": 1, "cells": {"x": 1}}]
+    for kept in nonsense:
+        second.take_up(kept)
+    assert second.learned() == first.learned()
