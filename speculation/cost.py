@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from statistics import median
 
 from speculation.types import Model
@@ -31,20 +32,21 @@ class CostTable:
 
 
 def measure(model: Model, clock: Callable[[], float], repeats: int = 3) -> CostTable:
-    """Time forwards of an empty cache and leave it empty: median seconds of `repeats` runs for each width.
+    """Time forwards of an empty cache and leave it empty: seconds of the fastest of `repeats` runs for each width.
 
-    The model must be able to rewind.
+    Other load only ever adds time, so the fastest run says most of the machine, and going round the widths lets a
+    disturbance meet them all: a plain step that was measured too slow makes every guess look cheap. The model must be
+    able to rewind.
     """
-    seconds = {}
-    for width in (n for n in WIDTHS if n <= min(model.max_rows, model.n_ctx)):
-        taken = []
-        for _ in range(repeats):
+    widths = [n for n in WIDTHS if n <= min(model.max_rows, model.n_ctx)]
+    seconds = dict.fromkeys(widths, inf)
+    for _ in range(repeats):
+        for width in widths:
             started = clock()
             model.forward([0] * width, n_rows=width)
-            taken.append(clock() - started)
+            seconds[width] = min(seconds[width], clock() - started)
             model.rewind(0)
-        seconds[width] = median(taken)
-    return CostTable(seconds)
+    return CostTable({width: max(taken, seconds[1]) for width, taken in seconds.items()})
 
 
 _BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)  # widths up to each of these share what was observed of them

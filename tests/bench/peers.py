@@ -121,8 +121,7 @@ class PythonLookup:
     def write(self, prompt: Sequence[int], limit: int) -> Written:
         self._llama.reset()  # or it would begin from what the prompts share
         self._llama.draft_model = self._lookup
-        tokens: list[int] = []
-        times: list[float] = []
+        tokens, times = list[int](), list[float]()
         for token in self._llama.generate(list(prompt), temp=0.0, repeat_penalty=1.0):
             times.append(time.perf_counter())
             tokens.append(int(token))
@@ -197,6 +196,7 @@ def compete(asked: Sequence[Task], args: argparse.Namespace, weights: LlamaWeigh
             own |= {mode: PythonLookup(llama, guess, weights.vocabulary.ends).write for mode, guess in LOOKUP.items()}
         model = inside.enter_context(closing(LlamaModel(weights, log, n_ctx=n_ctx, n_threads=THREADS)))
         cost = measure(model, time.perf_counter)
+        print("ms by rows:", {n: round(s * 1e3, 1) for n, s in cost.seconds.items()}, file=sys.stderr, flush=True)
         own |= {"off": Ours(model, Fixed).write, "auto": Ours(model, lambda: Adaptive(cost)).write}
         for turn in range(args.repeat):
             with ExitStack() as servers:
@@ -229,7 +229,7 @@ def summary(asked: Sequence[Task], written: Results, modes: Sequence[str]) -> li
             rates[mode] = sum(timed) / sum(n * median(pace) for n, pace in zip(timed, paces, strict=True))
             apart[mode] = median(max(pace) / max(min(pace), 1e-9) for pace in paces)
             plain = "none" if mode in SERVER else "off"
-            same[mode] = sum(plain in got and got[mode][0].tokens == got[plain][0].tokens for got in mine)
+            same[mode] = sum(got[mode][0].tokens == got[plain][0].tokens for got in mine if plain in got)
         tokens = {mode: sum(len(got[mode][0].tokens) for got in mine) for mode in modes}
         figures = {"tokens": tokens, "tokens_per_s": rates, "apart": apart, "texts_as_plain": same}
         groups.append({"group": group, "prompts": len(mine), **figures})

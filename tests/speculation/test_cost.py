@@ -17,13 +17,13 @@ def test_a_single_measurement_is_taken_as_proportional() -> None:
     assert CostTable({1: 3.0}).forward_s(5) == 15.0
 
 
-def test_measuring_takes_the_median_so_that_an_outlier_of_a_hundredfold_changes_nothing() -> None:
+def test_a_stall_while_measuring_changes_no_price() -> None:
     model = HistoryModel(5, 1)
     now = 0.0
 
     def clock() -> float:
         nonlocal now
-        now += 50.0 if model.forwards % 3 == 2 else 0.5  # every third forward stalls
+        now += 50.0 if model.forwards % 5 == 1 else 0.5  # every fifth forward takes a hundred times longer
         return now
 
     table = measure(model, clock)
@@ -31,6 +31,20 @@ def test_measuring_takes_the_median_so_that_an_outlier_of_a_hundredfold_changes_
     assert set(table.seconds) == set(WIDTHS)
     assert set(table.seconds.values()) == {0.5}
     assert model.n_past == 0
+
+
+def test_load_while_the_first_round_is_measured_makes_no_guess_look_cheap() -> None:
+    model = HistoryModel(5, 1)
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 3.0 if model.forwards <= len(WIDTHS) // 2 else 1.0
+        return now
+
+    table = measure(model, clock)
+
+    assert table.forward_s(2) / table.forward_s(1) == 1.0
 
 
 def test_no_wider_forward_is_measured_than_the_model_gives() -> None:
