@@ -159,7 +159,7 @@ def load_with_bar(path: Path, options: EngineOptions) -> Engines:
         def progress(done: float) -> bool:
             bar.move_to(done)
             if done == 1.0:
-                bar.note("measuring it once")
+                bar.note("preparing")
             return wanted
 
         engines = load_engines(path, options, EngineLog(), progress, kept_prices())
