@@ -191,7 +191,7 @@ def compete(asked: Sequence[Task], args: argparse.Namespace, weights: LlamaWeigh
         own: dict[str, Write] = {}
         if any(mode in LOOKUP for mode in args.modes):
             settings: dict[str, Any] = {"n_ctx": n_ctx, "n_threads": THREADS, "n_threads_batch": THREADS}
-            settings |= {"draft_model": LlamaPromptLookupDecoding(), "verbose": False}
+            settings |= {"draft_model": LlamaPromptLookupDecoding(), "logits_all": True, "verbose": False}
             llama = inside.enter_context(closing(llama_cpp.Llama(str(model_file(TARGET)), **settings)))
             own |= {mode: PythonLookup(llama, guess, weights.vocabulary.ends).write for mode, guess in LOOKUP.items()}
         model = inside.enter_context(closing(LlamaModel(weights, log, n_ctx=n_ctx, n_threads=THREADS)))
