@@ -94,7 +94,7 @@ def open_session(args: Namespace) -> ChatSession:
         session = ChatSession(engines, settings)
         session.take_up(kept_survival().get(engines.target.weights.name))
         if args.draft not in (None, "auto", "none") or guess is Guess.DRAFT:
-            engines.load_draft(draft_path(shelf, target, args.draft, agreed=args.yes))
+            load_draft(engines, shelf, args)
         session.guess = guess
     except BaseException:
         engines.close()
@@ -108,6 +108,12 @@ def close_session(session: ChatSession) -> None:
     """Keep what the session learned of guesses, and free its models."""
     kept_survival().put(session.engines.target.weights.name, session.learned())
     session.engines.close()
+
+
+def load_draft(engines: Engines, shelf: Shelf, args: Namespace) -> None:
+    """Load the draft model that the arguments name or the catalogue pairs. Raises what `draft_path` and loading do."""
+    target = args.model or shelf.catalogue.default_target
+    engines.load_draft(draft_path(shelf, target, args.draft, agreed=args.yes))
 
 
 def draft_path(shelf: Shelf, target: str, asked: str | None, *, agreed: bool) -> Path:

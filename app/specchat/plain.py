@@ -10,7 +10,7 @@ from contextlib import suppress
 from specchat.console import ReadingBar, figures, on_interrupt, printable, say
 from specchat.downloads import DownloadError
 from specchat.errors import Refusal
-from specchat.opening import Shelf, close_session, draft_path, open_session
+from specchat.opening import Shelf, close_session, load_draft, open_session
 from specchat.session import ChatSession, ContextFull, Guess, Reading, Wrote
 from specchat.template import TemplateError
 from speculation.types import SpeculationError
@@ -135,18 +135,13 @@ class LineChat:
             return
         try:
             if name == Guess.DRAFT and self._session.engines.draft is None:
-                self._load_draft()
+                load_draft(self._session.engines, Shelf(), self._args)
             self._session.guess = Guess(name)
             say(f"guess {name}")
         except (SpeculationError, Refusal, DownloadError) as error:
             say(f"guess {self._session.guess} as before: {error}")
         except KeyboardInterrupt:
             say(f"guess {self._session.guess} as before")
-
-    def _load_draft(self) -> None:
-        shelf = Shelf()
-        target = self._args.model or shelf.catalogue.default_target
-        self._session.engines.load_draft(draft_path(shelf, target, self._args.draft, agreed=self._args.yes))
 
     def _stats(self) -> str:
         reply = self._session.last_reply

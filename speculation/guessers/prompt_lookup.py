@@ -145,6 +145,3 @@ class PromptLookup:
         self._index = SuffixIndex()
         self._copying = Copying(self._text, self._index)
         self._copying.given = self._given
-
-
-__all__ = ["PromptLookup", "SuffixIndex"]

@@ -20,7 +20,7 @@ from specchat.bench.workloads import ACCEPTANCE, WORKLOADS, Workload
 from specchat.console import on_interrupt, say
 from specchat.errors import InputRefused, UsageError
 from specchat.loading import Engines
-from specchat.opening import Shelf, draft_path, open_session
+from specchat.opening import Shelf, load_draft, open_session
 from specchat.session import Guess, ReplySettings
 from speculation.sampling import GREEDY
 from speculation.types import Interrupted
@@ -166,10 +166,7 @@ def _acceptance(args: argparse.Namespace) -> int:
     engines = session.engines
     try:
         if engines.draft is None:
-            shelf = Shelf()
-            engines.load_draft(
-                draft_path(shelf, args.model or shelf.catalogue.default_target, args.draft, agreed=args.yes)
-            )
+            load_draft(engines, Shelf(), args)
         assert engines.draft is not None
         say(_heading(engines))
         found = [acceptance.measure_acceptance(engines, engines.draft, task) for task in ACCEPTANCE]
