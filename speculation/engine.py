@@ -95,6 +95,7 @@ class Engine:
         self.rule = rule
         self.sampling = sampling
         self.context = Context()
+        self.plan = Plan()  # of the last step: why it was taken
         self._clock = clock
         self._read_at_once = read_at_once
 
@@ -139,12 +140,20 @@ class Engine:
         self.context.truncate(length)
         self._rewind_to(min(self.target.n_past, max(length - 1, 0)))
 
+    def chances(self, tokens: Sequence[int]) -> list[float]:
+        """The target's probability of each of these tokens to come next, nothing cut. The cache is left as it was."""
+        rows = self.target.forward([int(self.context.tokens[-1])], n_rows=1)
+        found = probabilities(rows[0], list(tokens))
+        self.target.rewind(len(self.context) - 1)
+        return [float(p) for p in found]
+
     def _step(self, left: int, ends: Ends) -> Step:
         started = self._clock()
         before = len(self.context)
         room = min(left - 1, self.target.n_ctx - before, self.target.max_rows - 1)
         room = room if self.target.can_rewind else 0
-        draft = self._draft(self.controller.plan(self.context, self.guessers, room), room)
+        self.plan = self.controller.plan(self.context, self.guessers, room)
+        draft = self._draft(self.plan, room)
         k = len(draft.tokens)
         drafted_at = self._clock()
         pending = int(self.context.tokens[-1])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from specchat.attachments import Attachment, read_attachment, text_of, with_attachments
 from specchat.console import INTERRUPTED, ReadingBar, figures, on_interrupt, printable, say
 from specchat.errors import InputRefused
 from specchat.opening import close_session, open_session
@@ -43,21 +44,16 @@ def read_stdin() -> bytes | None:
 
 def compose(prompt: str | None, files: Sequence[Path], piped: bytes | None) -> str:
     """The message: the prompt, then each attachment under its name. Raises InputRefused."""
-    attachments = []
-    for path in files:
-        try:
-            attachments.append((path.name, _text(path.read_bytes(), str(path))))
-        except OSError as error:
-            raise InputRefused(f"cannot read {path}: {error.strerror or error}") from error
+    attachments = [read_attachment(path) for path in files]
     if piped is not None:
-        text = _text(piped, "standard input")
+        text = text_of(piped, "standard input")
         if prompt is None:
             prompt = text
         else:
-            attachments.append(("standard input", text))
+            attachments.append(Attachment("standard input", text))
     if prompt is None or not prompt.strip():
         raise InputRefused('nothing to ask: give a prompt, as in `specchat ask "why is the sky blue"`, or pipe one in')
-    return "\n\n".join([prompt, *(f"[{name}]\n{text}" for name, text in attachments)])
+    return with_attachments(prompt, attachments)
 
 
 def as_json(session: ChatSession, reply: Reply) -> dict[str, Any]:
@@ -125,15 +121,6 @@ def _answer(session: ChatSession, question: str, *, shown: bool) -> Reply:
     if shown and not reply.text.endswith("\n"):
         print(flush=True)
     return reply
-
-
-def _text(data: bytes, name: str) -> str:
-    if b"\0" in data[:8192]:
-        raise InputRefused(f"{name} is not text: it holds NUL bytes")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputRefused(f"{name} is not UTF-8 text (byte {error.start})") from error
 
 
 def _rounded(value: float | None) -> float | None:

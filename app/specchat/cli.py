@@ -23,6 +23,7 @@ BROKEN_PIPE = 141
 DEFAULTS: dict[str, object] = {
     "command": None,
     "call": "specchat.plain:chat",
+    "plain": False,
     "model": None,
     "draft": None,
     "guess": "auto",
@@ -77,6 +78,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Without a command: chat. `specchat COMMAND --help` says more.",
     )
     main_parser.add_argument("--version", action="version", version=f"specchat {__version__}")
+    main_parser.add_argument("--plain", action="store_true", help="chat in line mode, without a full screen")
     commands = main_parser.add_subparsers(dest="command", metavar="COMMAND")
 
     ask = commands.add_parser("ask", parents=[shared], help="one answer on stdout")
@@ -133,8 +135,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             near = difflib.get_close_matches(given[0], COMMANDS, 1)
             hint = f"; did you mean {near[0]}?" if near else f'; to ask something: specchat ask "{given[0]}"'
             return _fail(f"no command is named {given[0]!r}{hint}", USAGE)
-    args = parser().parse_args(given, argparse.Namespace(**DEFAULTS))
+    args = parser().parse_args(given)
+    args.given = dict(vars(args))  # what was asked for, apart from what is so by default
+    for name, value in DEFAULTS.items():
+        if not hasattr(args, name):
+            setattr(args, name, value)
     _mend_streams()
+    if args.command is None and not args.plain and sys.stdin.isatty() and sys.stdout.isatty():
+        args.call = "specchat.tui.command:run"
     module, _, function = args.call.partition(":")
     try:
         code: int = getattr(importlib.import_module(module), function)(args)

@@ -15,6 +15,7 @@ from specchat.kept import kept_prices, kept_survival
 from specchat.loading import EngineOptions, Engines, load_engines
 from specchat.machine import decoding_threads
 from specchat.session import ChatSession, Guess, ReplySettings
+from specchat.settings import Settings, to_sampling_config
 from speculation.llama import EngineLog
 from speculation.sampling import SamplingConfig
 from speculation.types import Interrupted
@@ -149,6 +150,19 @@ def reply_settings(args: Namespace) -> ReplySettings:
     except ValueError as error:
         raise UsageError(str(error)) from error
     return ReplySettings(sampling, args.seed, args.max_tokens, tuple(args.stop), args.rule, args.guess_max)
+
+
+def reply_settings_of(settings: Settings) -> ReplySettings:
+    """The settings of replies as the user has set them."""
+    sampling, guess = settings.sampling, settings.guess
+    return ReplySettings(
+        sampling=to_sampling_config(sampling),
+        seed=sampling.seed,
+        max_tokens=sampling.max_tokens,
+        rule=sampling.rule,
+        guess_max=guess.length,
+        pause_below=guess.pause_below,
+    )
 
 
 def load_with_bar(path: Path, options: EngineOptions) -> Engines:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from specchat.conversation import Message, Role
 from specchat.detokenize import ReplyText
 from specchat.loading import Engines
 from speculation.accept import rule_named
 from speculation.controllers.adaptive import Adaptive
-from speculation.controllers.base import Controller
+from speculation.controllers.base import Controller, Plan
 from speculation.controllers.fixed import Fixed
 from speculation.cost import CostTable
-from speculation.engine import ContextFull, Engine, Reading
+from speculation.engine import ContextFull, EndTokens, Engine, Reading
 from speculation.guessers.base import Guesser
 from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.prompt_lookup import PromptLookup
@@ -47,7 +49,8 @@ class ReplySettings:
     max_tokens: int | None = None  # None: until the context is full
     stop: tuple[str, ...] = ()
     rule: str = "coupled"
-    guess_max: int | None = None  # longest draft of a guesser chosen by hand; None: its default
+    guess_max: int | None = None  # tokens of a draft of a guesser chosen by hand; None: as many as look best
+    pause_below: float = 0.95  # realised speed over plain below which `auto` pauses guessing; 0: never
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,15 @@ class Reply:
         return self.totals.speed_up(self.plain_step_s)
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """How a reply compares with what the target writes without any guess."""
+
+    tokens: int  # that are the same, from the first one on
+    differs: tuple[str, str] | None  # the texts of the first two tokens that differ: the reply's, the plain run's
+    chances: tuple[float, float] | None  # the target's probabilities of these two, nothing cut
+
+
 Event = Reading | Wrote | Reply
 
 
@@ -96,6 +108,7 @@ class ChatSession:
         self._guess = Guess.AUTO
         self._draft: DraftModel | None = None
         self._lookup = PromptLookup()
+        self._checking = False
         self._auto: Adaptive | None = None
         self._auto_draft: LlamaModel | None = None  # the draft model that it knows of
         rule = rule_named(settings.rule, settings.seed or 0)
@@ -113,6 +126,20 @@ class ChatSession:
             raise ValueError("no draft model is loaded")
         self._guess = guess
         self._equip()
+
+    @property
+    def plan(self) -> Plan:
+        """Why the last step was taken."""
+        return self._engine.plan
+
+    @property
+    def prompt(self) -> Tokens:
+        """The token ids that the present or last reply answers, shape (n,)."""
+        return self._engine.context.tokens[: self._engine.context.given]
+
+    def copy_only_from(self, allowed: Callable[[int], bool] | None) -> None:
+        """Let lookups copy only what begins at an index of the context that is allowed; None: anything."""
+        self._lookup.allowed = allowed
 
     @property
     def notices(self) -> list[str]:
@@ -154,14 +181,74 @@ class ChatSession:
         A prompt that does not fit raises ContextFull and leaves the conversation as it was; so does a stop before
         the first token. A consumer that closes the iterator keeps the part of the reply that it was given.
         """
+        return self._answer([*self.messages, Message(Role.USER, text)], None, self.settings.seed)
+
+    def redo(self) -> Iterator[Event]:
+        """Write the last reply anew. Until its first token comes, the old one stands. Raises ValueError without one."""
+        asked = self.messages[:-1] if self._last_is(Role.ASSISTANT) else list(self.messages)
+        if not asked or asked[-1].role is not Role.USER:
+            raise ValueError("there is no reply to write anew")
+        return self._answer(asked, None, self.settings.seed)
+
+    def go_on(self, seed: int | None = None) -> Iterator[Event]:
+        """Continue the last reply; with its own seed it becomes what one run would have written. Raises ValueError."""
+        if not self._last_is(Role.ASSISTANT):
+            raise ValueError("there is no reply to continue")
+        return self._answer(self.messages[:-1], self.messages[-1], seed)
+
+    def check(self, asked: Sequence[Message], tokens: Sequence[int], seed: int) -> Iterator[Event | Checked]:
+        """Write the reply to some messages again without guesses, up to the first token that differs: then `Checked`.
+
+        The conversation stays as it is. A stop ends it without a verdict.
+        """
         self._stop = False
-        asked = [*self.messages, Message(Role.USER, text)]
-        prompt = self.engines.format.prompt(asked)
-        seed = secrets.randbits(32) if self.settings.seed is None else self.settings.seed
+        self._checking = True
+        self._prepare(seed)
+        self._watch(lambda: self._stop)
+        same = 0
+        try:
+            prompt = self.engines.format.prompt(asked)
+            yield from self._read(prompt)
+            for step in () if self._stop else self._engine.steps(limit=len(tokens), ends=EndTokens()):
+                if step.tokens[0] != tokens[same]:
+                    self._engine.truncate(len(prompt) + same)
+                    pair = [tokens[same], step.tokens[0]]
+                    piece = self.engines.target.weights.vocabulary.piece
+                    texts = [piece(token).decode("utf-8", "replace") for token in pair]
+                    chances = self._engine.chances(pair)
+                    yield Checked(same, (texts[0], texts[1]), (chances[0], chances[1]))
+                    return
+                same += 1
+                yield Wrote("", step)
+                if self._stop:
+                    return
+            if not self._stop:
+                yield Checked(same, None, None)
+        except Interrupted:
+            return
+        finally:
+            self._checking = False
+            self._watch(None)
+            self._equip()
+
+    def _last_is(self, role: Role) -> bool:
+        return bool(self.messages) and self.messages[-1].role is role
+
+    def _prepare(self, seed: int) -> None:
         self._engine.sampling = self.settings.sampling
         self._engine.rule = rule_named(self.settings.rule, seed)
         self._equip()
+
+    def _answer(self, asked: Sequence[Message], begun: Message | None, seed: int | None) -> Iterator[Event]:
+        """Write a reply, or go on with one that was begun."""
+        self._stop = False
+        prompt = self.engines.format.prompt(asked)
         vocabulary = self.engines.target.weights.vocabulary
+        if begun is not None:
+            begun_ids = vocabulary.encode(begun.text) if begun.tokens is None else begun.tokens
+            prompt = np.concatenate([prompt, np.asarray(begun_ids, dtype=np.int32)])
+        seed = secrets.randbits(32) if seed is None else seed
+        self._prepare(seed)
         written = ReplyText(vocabulary.piece, vocabulary.ends, self.settings.stop)
         steps: list[Step] = []
         started = self._clock()
@@ -173,7 +260,7 @@ class ChatSession:
                 first_token_s = yield from self._write(written, steps, started)
             finally:
                 if steps:
-                    self.messages = [*asked, self._kept(written, len(prompt))]
+                    self.messages = [*asked, _joined(begun, self._kept(written, len(prompt)))]
         finally:
             self._watch(None)
         counted = totals(steps)
@@ -229,10 +316,15 @@ class ChatSession:
         exact = self.engines.target.weights.vocabulary.decode(kept).decode("utf-8", "replace") == written.text
         return Message(Role.ASSISTANT, written.text, tuple(kept) if exact else None)
 
+    @property
+    def plain_step_s(self) -> float | None:
+        """Seconds of a plain step by the price list; None where there is none."""
+        return None if self.engines.cost is None else self.engines.cost.forward_s(1)
+
     def _plain_step_s(self, totals: Totals) -> float | None:
         if totals.plain_steps >= 8:
             return totals.plain_s / totals.plain_steps
-        return None if self.engines.cost is None else self.engines.cost.forward_s(1)
+        return self.plain_step_s
 
     def _watch(self, stop: Callable[[], bool] | None) -> None:
         self.engines.target.interrupt = stop
@@ -254,24 +346,39 @@ class ChatSession:
         self._engine.controller = self._controller(guessers)
 
     def _controller(self, guessers: Mapping[str, Guesser]) -> Controller:
-        longest = self.settings.guess_max
-        if self._guess is Guess.AUTO and self.engines.cost is not None:
-            return self._adaptive(self.engines.cost)
-        if self._guess is Guess.DRAFT and self._draft is not None:
-            return Fixed(self._draft.name, longest or 4)
-        if self._guess is Guess.LOOKUP:
-            return Fixed(self._lookup.name, longest or 8)
-        return Fixed()
+        name, cost = str(self._guess), self.engines.cost
+        if self._checking or cost is None or self._guess is Guess.OFF:
+            return Fixed()
+        if self._guess is Guess.AUTO:
+            auto = self._adaptive(cost)
+            auto.losing = self.settings.pause_below
+            return auto
+        if name in guessers and self.settings.guess_max is None:
+            return Adaptive(cost, self._draft_step_s(cost), insist=name)
+        return Fixed(name, self.settings.guess_max or 0) if name in guessers else Fixed()
+
+    def _draft_step_s(self, cost: CostTable) -> float | None:
+        """Seconds of a token of the draft model, roughly: decoding one is bound by reading the weights."""
+        draft = self.engines.draft
+        if draft is None:
+            return None
+        return draft.weights.size_bytes / self.engines.target.weights.size_bytes * cost.forward_s(1)
 
     def _adaptive(self, cost: CostTable) -> Adaptive:
         """The controller of `auto`: one for the session, so that it keeps what it learned, anew for another draft."""
-        draft = self.engines.draft
-        if self._auto is None or self._auto_draft is not draft:
-            # Decoding one token is bound by reading the weights; what drafting really takes is learned as it happens.
-            share = None if draft is None else draft.weights.size_bytes / self.engines.target.weights.size_bytes
-            self._auto = Adaptive(cost, None if share is None else share * cost.forward_s(1))
-            self._auto_draft = draft
+        if self._auto is None or self._auto_draft is not self.engines.draft:
+            self._auto = Adaptive(cost, self._draft_step_s(cost))
+            self._auto_draft = self.engines.draft
         return self._auto
 
 
-__all__ = ["ChatSession", "ContextFull", "Event", "Guess", "Reading", "Reply", "ReplySettings", "Wrote"]
+def _joined(begun: Message | None, more: Message) -> Message:
+    """A reply and its continuation as one message."""
+    if begun is None:
+        return more
+    known = begun.tokens is not None and more.tokens is not None
+    tokens = (*(begun.tokens or ()), *(more.tokens or ())) if known else None
+    return Message(Role.ASSISTANT, begun.text + more.text, tokens)
+
+
+__all__ = ["ChatSession", "Checked", "ContextFull", "Event", "Guess", "Reading", "Reply", "ReplySettings", "Wrote"]

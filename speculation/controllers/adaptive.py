@@ -36,9 +36,22 @@ _PAUSE, _LONGEST_PAUSE = 32, 512  # plain steps
 class Adaptive:
     """Prices every candidate at every length; plain decoding is always one."""
 
-    def __init__(self, cost: CostTable, draft_step_s: float | None = None, drafter: str = "draft") -> None:
-        """`draft_step_s`: seconds in which the guesser `drafter` writes a token, roughly; None: never try."""
+    def __init__(
+        self,
+        cost: CostTable,
+        draft_step_s: float | None = None,
+        drafter: str = "draft",
+        *,
+        insist: str | None = None,
+    ) -> None:
+        """`draft_step_s`: seconds in which the guesser `drafter` writes a token, roughly; None: never try.
+
+        `insist` names a guesser that somebody chose by hand: it alone guesses, whenever it has something to offer, at
+        the length that looks best.
+        """
+        self.losing = _LOSING  # realised speed over plain below which guessing pauses; 0: never
         self._drafter = drafter
+        self._insist = insist
         self._prices = LivePrices(cost)
         self._draft_s: deque[float] = deque([] if draft_step_s is None else [draft_step_s] * 3, maxlen=9)
         self._accepted = self._examined = 0.0  # of draft models, discounted
@@ -53,6 +66,8 @@ class Adaptive:
         plain = Priced(PLAIN, 0, 1.0, plain_s)
         # Asked also while guessing pauses: a lookup learns from what is written.
         found = [draft for guesser in guessers.values() for draft in guesser.candidates(context, room)]
+        if self._insist is not None:
+            return self._insisted(found, guessers, room, plain)
         if self._paused:
             return Plan(reason=f"paused: {self._paused_at:.2f}x", considered=(plain,))
         if self._prices.plain_is_doubtful:
@@ -70,6 +85,23 @@ class Adaptive:
             if best.k
             else Plan(reason=reason, considered=considered)
         )
+
+    def _insisted(self, found: Iterable[Draft], guessers: Mapping[str, Guesser], room: int, plain: Priced) -> Plan:
+        offers: list[tuple[Priced, Draft | None]] = [
+            (self._best(draft.guesser, draft.chances, plain.seconds, demand=0.0), draft)
+            for draft in found
+            if draft.guesser == self._insist
+        ]
+        if self._insist == self._drafter and self._drafter in guessers:
+            chances = repeat(self._alpha, min(room, _LONGEST_DRAFT))
+            token_s = median(self._draft_s or [0.0])
+            offers.append((self._best(self._drafter, chances, plain.seconds, token_s, demand=0.0), None))
+        offers = [offer for offer in offers if offer[0].k]
+        if not offers:
+            return Plan(reason=f"{self._insist} has nothing to offer", considered=(plain,))
+        best, draft = max(offers, key=lambda offer: offer[0].tokens_per_s)
+        considered = (plain, *(priced for priced, _ in offers))
+        return Plan(best.guesser, best.k, draft, _reason(best, draft, plain.seconds), considered)
 
     @property
     def _alpha(self) -> float:
@@ -104,14 +136,24 @@ class Adaptive:
         speed_up = self._gained / self._spent
         if speed_up >= 1.0:
             self._pause = _PAUSE
-        elif speed_up < _LOSING and self._spent - self._gained > _LOST:
+        elif speed_up < self.losing and self._spent - self._gained > _LOST:
             self._paused, self._paused_at = self._pause, speed_up
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
             self._gained = self._spent = 0.0
             self._judged = 0
 
-    def _best(self, guesser: str, chances: Iterable[float], plain_s: float, token_s: float = 0.0) -> Priced:
-        """A candidate at the length that promises most tokens a second; k = 0 when no length is worth its price."""
+    def _best(
+        self,
+        guesser: str,
+        chances: Iterable[float],
+        plain_s: float,
+        token_s: float = 0.0,
+        demand: float = 1.0 + _MARGIN,
+    ) -> Priced:
+        """A candidate at the length that promises most tokens a second, or k = 0.
+
+        A length is considered when it promises `demand` times the plain steps that it costs.
+        """
         forward_s = self._prices.forward_s
         best, speed = Priced(guesser, 0, 1.0, plain_s), 0.0
         together, expected = 1.0, 0.0
@@ -119,7 +161,7 @@ class Adaptive:
             together *= chance
             expected += together
             seconds = forward_s(k + 1) + k * token_s
-            if 1.0 + expected > speed * seconds and expected > (1.0 + _MARGIN) * (seconds / plain_s - 1.0):
+            if 1.0 + expected > speed * seconds and expected > demand * (seconds / plain_s - 1.0):
                 speed = (1.0 + expected) / seconds
                 best = Priced(guesser, k, 1.0 + expected, seconds)
         return best

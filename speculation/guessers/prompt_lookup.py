@@ -6,7 +6,7 @@ Each token comes with the chance that it is accepted, learned from everything th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from speculation.accept import Rule
 from speculation.context import Bookmark, Context
@@ -25,6 +25,7 @@ class PromptLookup:
 
     def __init__(self, min_match: int = 1, survival: Survival | None = None) -> None:
         self.survival = survival or Survival()
+        self.allowed: Callable[[int], bool] | None = None  # where a copy may begin, as an index of the context
         self._min_match = min_match
         self._given = -1
         self._seen = Bookmark()
@@ -34,7 +35,7 @@ class PromptLookup:
         """The continuation of the longest match; empty when no match is long enough."""
         self._sync(context)
         match, source = self._index.longest_match()
-        if k <= 0 or match < self._min_match:
+        if k <= 0 or match < self._min_match or not self._may(source):
             return Draft(self.name)
         copied = self._text[source : source + k]
         while len(copied) < k:  # the match overlaps the end: the text repeats itself, so the copy does too
@@ -51,7 +52,11 @@ class PromptLookup:
             found.append(self._followed(k))
         if k > 0 and match >= self._min_match and (place is None or place.at != source or place.new):
             found.append(self._matched(k, match, source))
-        return tuple(draft for draft in found if draft.tokens and draft.match >= self._min_match)
+        good = [draft for draft in found if draft.tokens and draft.match >= self._min_match]
+        return tuple(draft for draft in good if draft.source is None or self._may(draft.source))
+
+    def _may(self, source: int) -> bool:
+        return self.allowed is None or self.allowed(source)
 
     def _followed(self, k: int) -> Draft:
         text, place = self._text, self._copying.place

@@ -6,7 +6,8 @@ Everybody decodes greedily with the same threads and context, from an empty cach
 The order rotates with every prompt. What is timed is generation, not the reading of the prompt: llama-server's own
 figure, which leaves out the first token because the prompt's last forward gave it; the same span of llama-cpp-python;
 and the whole loop of ours, where every token has its forward. A reply ends at the model's own end token or the limit.
-The servers start anew in each round, and ours with each prompt: nobody has seen a reply before.
+All load their weights anew in each round, for where they come to lie in memory decides over a few per cent, and ours
+learns anew with each prompt: nobody has seen a reply before.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
@@ -183,37 +185,37 @@ def tasks(kind: str, count: int | None, tokens: int | None, weights: LlamaWeight
             yield Task(group, tuple(prompt), tokens or (90 if kind == "edit-eval" else 128))
 
 
-def compete(asked: Sequence[Task], args: argparse.Namespace, weights: LlamaWeights, log: EngineLog) -> Results:
+def compete(asked: Sequence[Task], args: argparse.Namespace, ends: frozenset[int], log: EngineLog) -> Results:
     """Let every mode write every reply in every round."""
     n_ctx = -(-max(len(task.prompt) + task.limit for task in asked) // 256) * 256 + 256
     written: Results = [{mode: [] for mode in args.modes} for _ in asked]
-    with ExitStack() as inside:
-        own: dict[str, Write] = {}
-        if any(mode in LOOKUP for mode in args.modes):
-            settings: dict[str, Any] = {"n_ctx": n_ctx, "n_threads": THREADS, "n_threads_batch": THREADS}
-            settings |= {"draft_model": LlamaPromptLookupDecoding(), "logits_all": True, "verbose": False}
-            llama = inside.enter_context(closing(llama_cpp.Llama(str(model_file(TARGET)), **settings)))
-            own |= {mode: PythonLookup(llama, guess, weights.vocabulary.ends).write for mode, guess in LOOKUP.items()}
-        model = inside.enter_context(closing(LlamaModel(weights, log, n_ctx=n_ctx, n_threads=THREADS)))
-        cost = measure(model, time.perf_counter)
-        print("ms by rows:", {n: round(s * 1e3, 1) for n, s in cost.seconds.items()}, file=sys.stderr, flush=True)
-        own |= {"off": Ours(model, Fixed).write, "auto": Ours(model, lambda: Adaptive(cost)).write}
-        for turn in range(args.repeat):
-            with ExitStack() as servers:
-                contestants = dict(own)
-                for mode in args.modes:
-                    if mode in SERVER:
-                        server = servers.enter_context(closing(Server(args.server, mode, n_ctx)))
-                        server.wait()
-                        contestants[mode] = server.write
-                    contestants[mode](asked[0].prompt[:32], 4)
-                for i, task in enumerate(asked):
-                    at = (i + turn * len(args.modes) // args.repeat) % len(args.modes)
-                    for mode in [*args.modes[at:], *args.modes[:at]]:
-                        got = contestants[mode](task.prompt, task.limit)
-                        written[i][mode].append(got)
-                        said = f"{task.group} {mode} {got.timed / max(got.seconds, 1e-9):.1f} tokens/s"
-                        print(f"round {turn + 1} prompt {i + 1}/{len(asked)} {said}", file=sys.stderr, flush=True)
+    for turn in range(args.repeat):
+        with ExitStack() as inside:
+            contestants: dict[str, Write] = {}
+            if any(mode in LOOKUP for mode in args.modes):
+                settings: dict[str, Any] = {"n_ctx": n_ctx, "n_threads": THREADS, "n_threads_batch": THREADS}
+                settings |= {"draft_model": LlamaPromptLookupDecoding(), "logits_all": True, "verbose": False}
+                llama = inside.enter_context(closing(llama_cpp.Llama(str(model_file(TARGET)), **settings)))
+                contestants |= {mode: PythonLookup(llama, guess, ends).write for mode, guess in LOOKUP.items()}
+            weights = inside.enter_context(closing(LlamaWeights(model_file(TARGET), log)))
+            model = inside.enter_context(closing(LlamaModel(weights, log, n_ctx=n_ctx, n_threads=THREADS)))
+            cost = measure(model, time.perf_counter)
+            print("ms by rows:", {n: round(s * 1e3, 1) for n, s in cost.seconds.items()}, file=sys.stderr, flush=True)
+            contestants["off"] = Ours(model, Fixed).write
+            contestants["auto"] = Ours(model, partial(Adaptive, cost)).write
+            for mode in args.modes:
+                if mode in SERVER:
+                    server = inside.enter_context(closing(Server(args.server, mode, n_ctx)))
+                    server.wait()
+                    contestants[mode] = server.write
+                contestants[mode](asked[0].prompt[:32], 4)
+            for i, task in enumerate(asked):
+                at = (i + turn * len(args.modes) // args.repeat) % len(args.modes)
+                for mode in [*args.modes[at:], *args.modes[:at]]:
+                    got = contestants[mode](task.prompt, task.limit)
+                    written[i][mode].append(got)
+                    said = f"{task.group} {mode} {got.timed / max(got.seconds, 1e-9):.1f} tokens/s"
+                    print(f"round {turn + 1} prompt {i + 1}/{len(asked)} {said}", file=sys.stderr, flush=True)
     return written
 
 
@@ -277,12 +279,13 @@ def main() -> None:
     said = subprocess.run([args.server, "--version"], capture_output=True, text=True).stderr if args.server else ""
     log = EngineLog()
     try:
-        weights = LlamaWeights(model_file(TARGET), log)
+        with closing(LlamaWeights(model_file(TARGET), log)) as weights:
+            asked = list(tasks(args.tasks, args.count, args.tokens, weights))
+            ends = weights.vocabulary.ends
     except pytest.skip.Exception as missing:
         raise SystemExit(str(missing)) from missing
-    asked = list(tasks(args.tasks, args.count, args.tokens, weights))
     began, load = datetime.now(), os.getloadavg()[0]
-    groups = summary(asked, compete(asked, args, weights, log), args.modes)
+    groups = summary(asked, compete(asked, args, ends, log), args.modes)
     about = {
         "date": f"{began:%Y-%m-%d %H:%M} to {datetime.now():%H:%M}",
         "versions": f"{ENGINE_VERSION}; llama-server {said.partition(chr(10))[0] or 'not run'}",

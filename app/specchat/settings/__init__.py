@@ -1,0 +1,34 @@
+"""What the user has set: one commented TOML file, checked when it is read and merged when it is written."""
+
+from specchat.settings.file import SettingsFile, settings_path, to_sampling_config
+from specchat.settings.keys import (
+    MODES,
+    RULES,
+    SOURCES,
+    TINTS,
+    ContextSettings,
+    GuessSettings,
+    SamplingSettings,
+    Settings,
+    TargetSettings,
+    ViewSettings,
+)
+from specchat.settings.text import SettingsError, template
+
+__all__ = [
+    "MODES",
+    "RULES",
+    "SOURCES",
+    "TINTS",
+    "ContextSettings",
+    "GuessSettings",
+    "SamplingSettings",
+    "Settings",
+    "SettingsError",
+    "SettingsFile",
+    "TargetSettings",
+    "ViewSettings",
+    "settings_path",
+    "template",
+    "to_sampling_config",
+]

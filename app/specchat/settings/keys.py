@@ -1,0 +1,161 @@
+"""Which settings there are, what they may be and what they are unless somebody chose. No file, no screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any
+
+from specchat.settings.allowed import (
+    Checked,
+    absent_or,
+    is_text,
+    key,
+    number,
+    one_of,
+    some_of,
+    switch,
+    text,
+    text_or_empty,
+    whole,
+)
+
+Place = tuple[str, ...]  # of a key in the tables of the file: ("guess", "mode"), ("targets", NAME, "draft")
+
+MODES = ("auto", "draft", "lookup", "off")
+SOURCES = ("prompt", "reply", "turn", "file")
+TINTS = ("off", "gutter", "token")
+RULES = ("coupled", "rejection", "block")
+SHARE = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
+DRAFT = text('"auto", "none", or the name or file of a model')
+
+
+@dataclass(frozen=True, slots=True)
+class GuessSettings(Checked):
+    """Who guesses, and when not."""
+
+    mode: str = key("auto", one_of(MODES), "who guesses: auto, draft, lookup or off")
+    draft: str = key("auto", DRAFT, "draft model: auto, none, or a name or file")
+    length: int | None = key(
+        None, whole(1, 63, none="auto"), "tokens a guesser chosen by hand drafts: auto, or 1 to 63"
+    )
+    pause_below: float = key(
+        0.95,
+        number("a number from 0 to 2", lambda value: 0 <= value <= 2),
+        "speed over plain under which guessing pauses; 0: never",
+    )
+    sources: tuple[str, ...] = key(
+        SOURCES, some_of(SOURCES), "what lookups copy from: this prompt, this reply, earlier turns, files"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSettings(Checked):
+    """How the next token is drawn; the values are those of speculation.sampling."""
+
+    temperature: float = key(0.7, number("a number, 0 or more", lambda value: value >= 0), "0: always the best token")
+    top_k: int = key(40, whole(0), "draw from so many tokens; 0: from all")
+    top_p: float = key(0.95, SHARE, "draw from tokens that together have this probability; 1: from all")
+    min_p: float = key(0.05, SHARE, "draw from tokens this probable, relative to the best; 0: from all")
+    repeat_penalty: float = key(
+        1.0, number("a number above 0", lambda value: value > 0), "above 1: recent tokens less likely"
+    )
+    repeat_last_n: int = key(64, whole(-1), "tokens that the penalty looks back over; 0: off, -1: all")
+    seed: int | None = key(None, whole(0, 2**64 - 1, none="random"), "random, or a number: the same reply each time")
+    max_tokens: int | None = key(None, whole(1, 2**31, none="none"), "longest reply; none: till the context is full")
+    rule: str = key("coupled", one_of(RULES), "how guesses are verified, all exact: coupled, rejection or block")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings(Checked):
+    """What a model is loaded with; a change holds from the next load."""
+
+    size: int | None = key(None, whole(16, 2**24, none="auto"), "tokens: auto, or a number")
+    threads: int | None = key(None, whole(1, 512, none="auto"), "processor threads: auto, or a number")
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSettings(Checked):
+    """What the screen shows."""
+
+    theme: str = key("auto", text('"auto" or the name of a theme'), "colours: auto, or the name of a theme")
+    tint: str = key("gutter", one_of(TINTS), "what was guessed: off, gutter (the share of each line) or token")
+    rendered: bool = key(True, switch(), "Markdown rendered; false: as it was written")
+    plain_marker: bool = key(True, switch(), "mark where plain decoding would be by now")
+    panel: bool = key(True, switch(), "figures of the guessing beside the chat")
+    fold_thinking: bool = key(True, switch(), "fold what a model thinks before it replies")
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSettings(Checked):
+    """What was chosen for one target model; None where nothing was, so that the general setting holds."""
+
+    guess: str | None = key(None, absent_or(one_of(MODES)), "")
+    draft: str | None = key(None, absent_or(DRAFT), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(Checked):
+    """All settings; the defaults are those of an empty file. Every part raises ValueError for a wrong value."""
+
+    model: str | None = key(
+        None, text('"auto", or the name or file of a model', none="auto"), "model to chat with: auto, or a name or file"
+    )
+    system: str = key("", text_or_empty(), "system prompt of new chats")
+    guess: GuessSettings = field(default_factory=GuessSettings)
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
+    view: ViewSettings = field(default_factory=ViewSettings)
+    targets: Mapping[str, TargetSettings] = field(default_factory=dict)  # by name; only those with a choice are kept
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        if wrong := [name for name in self.targets if not is_text(name)]:
+            raise ValueError(f"targets has the name {wrong[0]!r}; it must be text that a file can hold")
+        chosen = {name: target for name, target in self.targets.items() if target != TargetSettings()}
+        object.__setattr__(self, "targets", chosen)
+
+    def target(self, name: str) -> TargetSettings:
+        """What was chosen for a target model."""
+        return self.targets.get(name, TargetSettings())
+
+    def remembering(self, name: str, target: TargetSettings) -> Settings:
+        """The settings with another choice for one target model."""
+        return replace(self, targets={**self.targets, name: target})
+
+
+SECTIONS = {"guess": GuessSettings, "sampling": SamplingSettings, "context": ContextSettings, "view": ViewSettings}
+ANY = "*"  # in a place: whichever target
+KEYS: Mapping[Place, Field[Any]] = {
+    **{(each.name,): each for each in fields(Settings) if each.metadata},
+    **{(section, each.name): each for section, kind in SECTIONS.items() for each in fields(kind)},
+    **{("targets", ANY, each.name): each for each in fields(TargetSettings)},
+}
+
+
+def kind_of(place: Place) -> Place:
+    """Where `KEYS` describes a place."""
+    return (place[0], ANY, *place[2:]) if place[0] == "targets" and len(place) > 1 else place
+
+
+def flattened(settings: Settings) -> dict[Place, Any]:
+    """Every setting by its place; of the targets only what was chosen."""
+    values: dict[Place, Any] = {}
+    for place in KEYS:
+        if ANY not in place:
+            owner = settings if len(place) == 1 else getattr(settings, place[0])
+            values[place] = getattr(owner, place[-1])
+    for name, target in settings.targets.items():
+        chosen = {"guess": target.guess, "draft": target.draft}
+        values |= {("targets", name, each): value for each, value in chosen.items() if value is not None}
+    return values
+
+
+def settings_from(values: Mapping[Place, Any]) -> Settings:
+    """The settings that have these values and are else as they were made. Raises ValueError."""
+    parts: dict[Place, dict[str, Any]] = {}
+    for place, value in values.items():
+        parts.setdefault(place[:-1], {})[place[-1]] = value
+    sections = {name: section(**parts.get((name,), {})) for name, section in SECTIONS.items()}
+    targets = {place[1]: TargetSettings(**part) for place, part in parts.items() if place[:1] == ("targets",)}
+    return Settings(**parts.get((), {}), **sections, targets=targets)

@@ -1,0 +1,1 @@
+"""The Textual front end: the only part of specchat that imports textual."""

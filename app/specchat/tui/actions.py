@@ -1,0 +1,182 @@
+"""What the app does by name: the actions behind slash commands, keys and the palette."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.app import App
+
+from specchat.settings import Settings
+from specchat.tui.engine_thread import EngineThread
+from specchat.tui.messages import Loaded
+from specchat.tui.outside import edited, free_name, to_system_clipboard
+from specchat.tui.screens.help import HelpScreen
+from specchat.tui.screens.steps import StepsScreen
+from specchat.tui.widgets.chat_view import ChatView
+from specchat.tui.widgets.composer import Composer
+
+if TYPE_CHECKING:
+    from specchat.session import Reply
+
+TINTS = ("off", "gutter", "token")
+GUESSES = ("auto", "draft", "lookup", "off")
+
+
+class Actions(App[None]):
+    """Actions on chat, settings and the world outside; the app itself puts the screen together."""
+
+    settings: Settings
+    loaded: Loaded | None
+    engine: EngineThread
+    folder: Path
+    tell: Callable[..., None]
+    change: Callable[[Settings], None]
+
+    @property
+    def chat_view(self) -> ChatView:
+        return self.query_one("#chat", ChatView)
+
+    @property
+    def composer(self) -> Composer:
+        return self.query_one(Composer)
+
+    def action_guess(self, name: str = "") -> None:
+        """Let another guesser guess: the next one, or the one that is named."""
+        mode = self.settings.guess.mode
+        chosen = name or GUESSES[(GUESSES.index(mode) + 1) % len(GUESSES)]
+        if not name and chosen == "draft" and (self.loaded is None or self.loaded.draft is None):
+            chosen = "lookup"  # going round loads no model; /guess draft and the settings do
+        if chosen not in GUESSES:
+            self.tell(f"guess is {mode}; it may be {', '.join(GUESSES)}", "warning")
+            return
+        self.change(replace(self.settings, guess=replace(self.settings.guess, mode=chosen)))
+        self.tell(f"guess {chosen}")
+
+    def action_draft(self, name: str = "") -> None:
+        """Load a draft model beside the target, or drop it."""
+        self.change(replace(self.settings, guess=replace(self.settings.guess, draft=name or "auto")))
+        self.engine.load_draft(name or "auto")
+
+    def action_panel(self) -> None:
+        """Show or hide the figures."""
+        self.change(replace(self.settings, view=replace(self.settings.view, panel=not self.settings.view.panel)))
+
+    def action_tint(self, name: str = "") -> None:
+        """Mark what was guessed: off, per line, per token."""
+        view = self.settings.view
+        chosen = name or TINTS[(TINTS.index(view.tint) + 1) % len(TINTS)]
+        if chosen not in TINTS:
+            self.tell(f"tint is {view.tint}; it may be {', '.join(TINTS)}", "warning")
+            return
+        self.change(replace(self.settings, view=replace(view, tint=chosen)))
+
+    def action_raw(self) -> None:
+        """Show Markdown as it was written, or rendered."""
+        view = self.settings.view
+        self.change(replace(self.settings, view=replace(view, rendered=not view.rendered)))
+
+    def action_attach(self, path: str = "") -> None:
+        """Attach a file."""
+        self.composer.attach_file(path)
+
+    def action_detach(self) -> None:
+        """Drop the attachments of the next message."""
+        self.composer.detach()
+
+    async def action_redo(self) -> None:
+        """Write the last reply anew."""
+        if not self.is_busy():
+            await self.chat_view.redo()
+
+    async def action_go_on(self) -> None:
+        """Go on with the last reply."""
+        if not self.is_busy():
+            await self.chat_view.go_on()
+
+    def action_check(self) -> None:
+        """Write the last reply again without guesses and compare."""
+        if not self.is_busy():
+            self.chat_view.check()
+
+    def action_steps(self) -> None:
+        """List the steps of the last reply."""
+        turn = self.chat_view.last_reply
+        if turn is None or turn.reply is None:
+            self.tell("no reply has been written yet")
+        else:
+            self.show_steps(turn.reply)
+
+    def action_copy_reply(self) -> None:
+        """Copy the last reply."""
+        turn = self.chat_view.last_reply
+        if turn is None:
+            self.tell("no reply has been written yet")
+        else:
+            self.copy_text(turn.text, "reply")
+
+    def action_system(self, text: str = "") -> None:
+        """Set the system prompt of this chat."""
+        self.chat_view.chat.system = text
+        self.tell("the system prompt is set; the next question reads the chat anew" if text else "no system prompt")
+
+    def action_seed(self, text: str = "") -> None:
+        """Set the seed of the next replies."""
+        if text not in ("", "random") and not text.isdecimal():
+            self.tell("a seed is a whole number, or random", "warning")
+            return
+        seed = int(text) if text.isdecimal() else None
+        self.change(replace(self.settings, sampling=replace(self.settings.sampling, seed=seed)))
+
+    def action_temperature(self, text: str = "") -> None:
+        """Set the temperature of the next replies."""
+        try:
+            sampling = replace(self.settings.sampling, temperature=float(text))
+        except ValueError:
+            self.tell("a temperature is a number from 0 on", "warning")
+            return
+        self.change(replace(self.settings, sampling=sampling))
+
+    def action_theme(self, name: str = "") -> None:
+        """Choose the colours."""
+        if not name:
+            self.action_change_theme()
+        elif name in self.available_themes:
+            self.change(replace(self.settings, view=replace(self.settings.view, theme=name)))
+        else:
+            self.tell(f"no theme {name}; there are {', '.join(sorted(self.available_themes))}", "warning")
+
+    def action_show_help(self) -> None:
+        """Keys, commands, figures."""
+        if not any(isinstance(screen, HelpScreen) for screen in self.screen_stack):
+            self.push_screen(HelpScreen())
+
+    def action_editor(self) -> None:
+        """Write the message in $VISUAL or $EDITOR."""
+        text = edited(self, self.composer.prompt.text)
+        if text is not None:
+            self.composer.prompt.put(text)
+
+    def is_busy(self) -> bool:
+        if self.chat_view.busy is not None:
+            self.tell("a reply is being written: Esc stops it", "warning")
+        return self.chat_view.busy is not None
+
+    def copy_text(self, text: str, what: str) -> None:
+        self.copy_to_clipboard(text)
+        to_system_clipboard(text)
+        self.tell(f"{what} copied, {len(text)} characters")
+
+    async def save_block(self, language: str, text: str) -> None:
+        path = free_name(self.folder, language)
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            self.tell(f"cannot write {path}: {error.strerror or error}", "error")
+        else:
+            self.tell(f"saved as {path.name} in the working folder")
+
+    def show_steps(self, reply: Reply) -> None:
+        self.push_screen(StepsScreen(reply, self.engine.piece))

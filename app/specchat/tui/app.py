@@ -1,0 +1,440 @@
+"""The app: what is on the screen, which key does what, and how screen and engine meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from specchat.chat import Chat
+from specchat.console import printable, size
+from specchat.errors import Refusal
+from specchat.settings import Settings, SettingsFile
+from specchat.tui.actions import GUESSES, Actions
+from specchat.tui.commands import COMMANDS, find_command
+from specchat.tui.engine_thread import EngineThread, Wanted
+from specchat.tui.messages import Figures, Loaded, LoadProgress, ModelMissing, ModelReady, Trouble
+from specchat.tui.rendering import theme_colours
+from specchat.tui.widgets.chat_view import ChatView, Look
+from specchat.tui.widgets.composer import Composer
+from specchat.tui.widgets.panel import SpeculationPanel
+from specchat.tui.widgets.settings_panel import SettingsPanel
+from specchat.tui.widgets.status import Engine, Status
+from specchat.tui.widgets.transcript import Transcript
+from specchat.tui.widgets.turn import View
+
+if TYPE_CHECKING:
+    from specchat.session import ReplySettings
+
+WIDE = 96  # columns from which the figures stand beside the chat
+WELCOME = """specchat: a private chat that guesses ahead and never changes the answer.
+
+Type a question and press Enter.  @ attaches a file, / lists the commands, F1 explains keys and figures.
+"""
+
+
+def carried(before: Any, after: Any, stored: Any) -> Any:
+    """`stored` with those fields changed that differ between `before` and `after`."""
+    changes = {}
+    for one in fields(after):
+        was, now = getattr(before, one.name), getattr(after, one.name)
+        if is_dataclass(now):
+            changes[one.name] = carried(was, now, getattr(stored, one.name))
+        elif was != now:
+            changes[one.name] = now
+    return replace(stored, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the command line asks for."""
+
+    settings: Settings  # as they are in effect, flags included
+    stored: Settings  # as the file has them: flags are never remembered
+    file: SettingsFile
+    wanted: Wanted
+    trouble: str = ""  # of reading the settings
+
+
+class SpecchatApp(Actions):
+    """The full-screen chat."""
+
+    TITLE = "specchat"
+    CSS = """
+    Screen { layout: vertical; }
+    #title { height: 1; background: $panel; color: $foreground; padding: 0 1; }
+    #middle { height: 1fr; }
+    #side { display: none; width: auto; }
+    .-low #hints, .-low Footer, .-lower #hints, .-lower Footer { display: none; }
+    .-lower #title, .-lower #status { display: none; }
+    .-lower #writing { border-top: none; }
+    """
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-lower"), (9, "-low"), (15, "-high")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+n", "new_chat", "New", id="chat.new", priority=True),
+        Binding("ctrl+s", "chats", "Chats", id="chat.list", priority=True),
+        Binding("ctrl+l", "models", "Model", id="models", priority=True),
+        Binding("ctrl+g", "guess", "Guesser", id="guesser.next", priority=True),
+        Binding("ctrl+t", "tint", "Tint", id="view.tint", priority=True),
+        Binding("ctrl+r", "redo", "Redo", id="reply.redo", priority=True),
+        Binding("ctrl+o", "editor", "Editor", id="prompt.editor", priority=True, show=False),
+        Binding("f1", "show_help", "Help", id="help", priority=True),
+        Binding("f2", "settings", "Settings", id="settings", priority=True),
+        Binding("f3", "panel", "Figures", id="view.panel", priority=True),
+        Binding("escape", "back", "Stop", id="stop", show=False),
+        Binding("ctrl+q", "quit", "Quit", id="quit", priority=True),
+    ]
+
+    def __init__(
+        self,
+        start: Start,
+        engine: Callable[[Callable[[object], object], Callable[[], ReplySettings]], EngineThread] = EngineThread,
+        now: Callable[[], datetime] = datetime.now,
+        folder: Path | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings = start.settings
+        self.loaded: Loaded | None = None
+        self.engine = engine(self._post, self._reply_settings)
+        self._start = start
+        self._file = start.file
+        self._stored = start.stored
+        self._now = now
+        self.folder = folder or Path.cwd()
+        self._chats: list[Chat] = []
+        self._asked_to_leave = False
+        self._copied_blocks = -1
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        with Horizontal(id="middle"):
+            yield ChatView(self._look(), lambda: self.engine, self._now, id="chat")
+            yield SpeculationPanel(id="figures")
+        yield Composer(self.folder, lambda text: self.engine.count(text), id="composer")
+        yield Status(id="status")
+        yield Footer(show_command_palette=False, compact=True)
+
+    def on_mount(self) -> None:
+        theme = self.settings.view.theme
+        if theme in self.available_themes:
+            self.theme = theme
+        self.theme_changed_signal.subscribe(self, lambda _: self._redraw())
+        self.chat_view.chat.system = self.settings.system
+        self.chat_view.sources = self.settings.guess.sources
+        self.chat_view.welcome(WELCOME)
+        self._chats.append(self.chat_view.chat)
+        self.composer.focus_prompt()
+        self._show_panel()
+        self._redraw()
+        if self._start.trouble:
+            self.tell(self._start.trouble, "warning")
+        self.engine.start()
+        self.engine.load(self._start.wanted)
+
+    def tell(self, text: str, severity: str = "information") -> None:
+        """One line for the user that goes away by itself."""
+        level = severity if severity in ("information", "warning", "error") else "information"
+        self.notify(printable(text), severity=level, markup=False, timeout=8)  # type: ignore[arg-type]
+
+    # The engine.
+
+    def _post(self, message: object) -> object:
+        """Called by the engine's thread. Messages go in at the chat and bubble up to here."""
+        return self.chat_view.post_message(message) if self.is_running else None  # type: ignore[arg-type]
+
+    def _reply_settings(self) -> ReplySettings:
+        """Called by the engine's thread: settings of replies, which need the engine's classes."""
+        from specchat.opening import reply_settings_of
+
+        return reply_settings_of(self.settings)
+
+    @on(LoadProgress)
+    def _loading(self, message: LoadProgress) -> None:
+        done = f"{message.done:.0%}" if message.done < 1 else "timing its steps, once for this machine"
+        self.query_one(Status).say(f"loading {message.name}: {done}  Esc stops")
+
+    @on(ModelReady)
+    def _model_ready(self, message: ModelReady) -> None:
+        loaded = self.loaded = message.loaded
+        remembered = self.settings.target(loaded.name)
+        self.query_one(Status).say(f"{self.settings.guess.mode}  ready, loaded in {loaded.load_s:.1f} s")
+        self._show_engine()
+        self._redraw()
+        for notice in loaded.notices:
+            self.tell(notice, "warning")
+        if remembered.guess in GUESSES and remembered.guess != self.settings.guess.mode:
+            self._take(replace(self.settings, guess=replace(self.settings.guess, mode=remembered.guess)))
+
+    @on(ModelMissing)
+    def _missing(self, message: ModelMissing) -> None:
+        self.query_one(Status).say(f"{message.name} is not here yet: Ctrl+L fetches it")
+        draft = f" and its draft {message.draft}" if message.draft else ""
+        self.chat_view.welcome(
+            f"{WELCOME}\n{message.name}{draft} ({size(message.size_bytes)}) must be fetched first. "
+            "Nothing is fetched until you press p in the list of models."
+        )
+        self.action_models()
+
+    @on(Trouble)
+    def _trouble(self, message: Trouble) -> None:
+        self.tell(message.text, "error")
+        if message.fatal_to:
+            self.loaded = None
+            self.query_one(Status).say("no model is loaded: Ctrl+L chooses one")
+            self._redraw()
+        for panel in self.query(SettingsPanel):
+            panel.take(self.settings)
+
+    @on(Figures)
+    def _figures(self, message: Figures) -> None:
+        self.query_one(Status).show(message.live)
+        self.query_one(SpeculationPanel).show(message.live)
+        for panel in self.query(SettingsPanel):
+            panel.show(message.live)
+        self._show_engine(message.live.memory_bytes)
+
+    def _show_engine(self, memory_bytes: int | None = None) -> None:
+        loaded = self.loaded
+        if loaded is not None:
+            idle = loaded.draft if self.settings.guess.mode in ("lookup", "off") else None
+            self.query_one(Status).show_engine(Engine(loaded.back_end, memory_bytes, idle))
+
+    # Sending.
+
+    @on(Composer.Submitted)
+    async def _submitted(self, message: Composer.Submitted) -> None:
+        composer = self.composer
+        text = message.text
+        if text.startswith("/") and not text.startswith("//"):
+            if await self._run_command(text):
+                composer.clear()
+        elif self.chat_view.busy is not None:
+            self.tell("a reply is being written: Esc stops it", "warning")
+        else:
+            composer.sent(text)
+            await self.chat_view.send(text.removeprefix("/") if text.startswith("//") else text, message.attachments)
+
+    @on(ChatView.Told)
+    @on(Composer.Told)
+    def _told(self, message: ChatView.Told | Composer.Told) -> None:
+        self.tell(message.text, message.severity)
+
+    @on(ChatView.TakenBack)
+    def _taken_back(self, message: ChatView.TakenBack) -> None:
+        self.composer.give_back(message.text, message.attachments)
+
+    @on(ChatView.Edit)
+    def _edit(self, message: ChatView.Edit) -> None:
+        self.composer.give_back(message.turn.text, message.turn.attachments)
+        self.tell("Enter sends it as another version; Esc leaves it as it was")
+
+    @on(ChatView.Changed)
+    def _chat_changed(self) -> None:
+        self._redraw_title()
+
+    @on(Transcript.Asked)
+    async def _asked(self, message: Transcript.Asked) -> None:
+        """What the chat itself does not do with a message."""
+        turn = self.chat_view.chat.turn(message.turn)
+        view = self.chat_view.transcript.view(turn.id)
+        blocks = [] if view is None else view.code_blocks()
+        if message.verb == "copy":
+            self.copy_text(turn.text, "message")
+        elif message.verb in ("copy_code", "save_code") and not blocks:
+            self.tell("this message has no block of code")
+        elif message.verb == "copy_code":
+            self._copied_blocks = (self._copied_blocks + 1) % len(blocks)
+            self.copy_text(blocks[self._copied_blocks][1], f"block {self._copied_blocks + 1} of {len(blocks)}")
+        elif message.verb == "save_code":
+            await self.save_block(*blocks[0])
+        elif message.verb == "steps" and turn.reply is not None:
+            self.show_steps(turn.reply)
+
+    # Commands.
+
+    async def _run_command(self, text: str) -> bool:
+        """Do a slash command; False leaves it in the prompt."""
+        name, _, rest = text[1:].partition(" ")
+        command = find_command(name.strip())
+        if command is None:
+            self.tell(f"no command /{name}; F1 lists them", "warning")
+            return False
+        action = getattr(self, f"action_{command.action}")
+        result = action(rest.strip()) if command.hint else action()
+        if result is not None:
+            await result
+        return True
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Everything that a slash command does without an argument, by name."""
+        for command in COMMANDS:
+            action = f"{command.action}"
+            key = f" ({command.key})" if command.key else ""
+            yield SystemCommand(f"{command.name}{key}", command.text, lambda action=action: self.run_action(action))
+
+    async def action_new_chat(self) -> None:
+        """Start a new chat; the old one stays in the list."""
+        if self.is_busy():
+            return
+        chat = Chat(self.settings.system)
+        self._chats.append(chat)
+        await self.chat_view.open(chat)
+
+    def action_chats(self) -> None:
+        """Choose among the chats."""
+        from specchat.tui.screens.chats import ChatScreen
+
+        async def chosen(chat: Chat | None) -> None:
+            if chat is not None and not self.is_busy():
+                await self.chat_view.open(chat)
+
+        chats = [chat for chat in self._chats if chat.title or chat is self.chat_view.chat]
+        self.push_screen(ChatScreen(chats, self.chat_view.chat), chosen)
+
+    @work(exclusive=True, group="models", exit_on_error=False)
+    async def action_models(self, name: str = "") -> None:
+        """Choose a model, or load the one that is named."""
+        if name:
+            self._load(Wanted(model=name))
+            return
+        from specchat.machine import free_memory
+        from specchat.opening import Shelf
+        from specchat.tui.screens.models import ModelScreen
+
+        shelf = Shelf()
+        loaded = self.engine.wanted.model or shelf.catalogue.default_target
+        choice = await self.push_screen_wait(ModelScreen(shelf, loaded if self.loaded else None, free_memory()))
+        if choice is not None:
+            self._load(Wanted(model=choice.name))
+
+    def _load(self, wanted: Wanted) -> None:
+        """Load another model; a reply that is being written stops first."""
+        self.chat_view.stop()
+        context = self.settings.context
+        remembered = self.settings.targets.get(wanted.model or "")
+        guess = self.settings.guess.mode if remembered is None or remembered.guess is None else remembered.guess
+        self.query_one(Status).say("loading ...")
+        self.query_one(Status).show(None)
+        self.engine.load(replace(wanted, guess=guess, n_ctx=context.size, n_threads=context.threads))
+
+    async def action_settings(self) -> None:
+        """Open or close the settings beside the chat."""
+        open_panels = list(self.query(SettingsPanel))
+        if open_panels:
+            await open_panels[0].remove()
+            self._show_panel()
+            self.composer.focus_prompt()
+            return
+        from specchat.tui.drafts import draft_choices
+
+        panel = SettingsPanel(self.settings, draft_choices(self.loaded))
+        await self.query_one("#middle").mount(panel)
+        self._show_panel()
+        panel.focus()
+
+    @on(SettingsPanel.Closed)
+    async def _settings_closed(self) -> None:
+        await self.action_settings()
+
+    @on(SettingsPanel.Changed)
+    def _changed(self, message: SettingsPanel.Changed) -> None:
+        self.change(message.settings)
+
+    async def action_back(self) -> None:
+        """Stop the reply; else close the settings; else back to the prompt."""
+        if self.chat_view.stop() or self.loaded is None:
+            self.engine.stop()
+        elif list(self.query(SettingsPanel)):
+            await self.action_settings()
+        elif self.chat_view.editing is not None:
+            self.chat_view.editing = None
+            self.composer.clear()
+        else:
+            self.composer.focus_prompt()
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C without a selection: stop; twice when idle: leave."""
+        if self.chat_view.stop():
+            return
+        if self._asked_to_leave:
+            self.exit()
+        self._asked_to_leave = True
+        self.tell("Ctrl+C again leaves")
+        self.set_timer(2, self._stay)
+
+    def _stay(self) -> None:
+        self._asked_to_leave = False
+
+    async def action_quit(self) -> None:
+        """Leave at once, whatever is being loaded or written."""
+        self.engine.stop()
+        self.exit()
+
+    # Settings and looks.
+
+    def change(self, settings: Settings) -> None:
+        """Take up changed settings, keep what was changed in the file, and tell the engine."""
+        before, self.settings = self.settings, settings
+        if self.loaded is not None and settings.guess != before.guess:
+            remembered = replace(
+                settings.target(self.loaded.name), guess=settings.guess.mode, draft=settings.guess.draft
+            )
+            self.settings = settings = settings.remembering(self.loaded.name, remembered)
+        try:
+            self._stored = carried(before, settings, self._stored)
+            self._file.save(self._stored)
+        except (Refusal, OSError) as error:
+            self.tell(f"not saved: {error}", "warning")
+        self._take(settings)
+        if settings.guess.draft != before.guess.draft and settings.guess.draft != "auto":
+            self.engine.load_draft(settings.guess.draft)
+        if settings.system != before.system:
+            self.chat_view.chat.system = settings.system
+
+    def _take(self, settings: Settings) -> None:
+        self.settings = settings
+        self.engine.choose(settings.guess.mode)
+        self.engine.refresh()
+        self.chat_view.sources = settings.guess.sources
+        for panel in self.query(SettingsPanel):
+            panel.take(settings)
+        if settings.view.theme in self.available_themes and settings.view.theme != self.theme:
+            self.theme = settings.view.theme
+        self._show_panel()
+        self._show_engine()
+        self._redraw()
+
+    def _look(self) -> Look:
+        view = self.settings.view
+        shown = View(view.rendered, view.tint, view.fold_thinking, view.plain_marker)
+        return Look(shown, theme_colours(self), "model" if self.loaded is None else self.loaded.title)
+
+    def _redraw(self) -> None:
+        self.chat_view.look(self._look())
+        self._redraw_title()
+
+    def _redraw_title(self) -> None:
+        loaded = self.loaded
+        models = "" if loaded is None else f"{loaded.title}{f' + {loaded.draft}' if loaded.draft else ''}"
+        title = self.chat_view.chat.title or "new chat"
+        room = max(1, self.size.width - len(models) - 14 - len(title))
+        self.query_one("#title", Static).update(printable(f"specchat  {title}{' ' * room}{models}"))
+
+    def _show_panel(self) -> None:
+        panel = self.query_one(SpeculationPanel)
+        panel.display = self.settings.view.panel and self.size.width >= WIDE and not list(self.query(SettingsPanel))
+
+    def on_resize(self) -> None:
+        """The figures leave a narrow screen first."""
+        self._show_panel()
+        self._redraw_title()

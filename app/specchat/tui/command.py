@@ -1,0 +1,55 @@
+"""`specchat` on a terminal: settings and flags together start the app."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from dataclasses import replace
+
+from specchat.settings import Settings, SettingsError, SettingsFile, settings_path
+from specchat.tui.app import SpecchatApp, Start
+from specchat.tui.engine_thread import Wanted
+
+
+def run(args: Namespace) -> int:
+    """Open the app and stay until the user leaves. Returns the exit code."""
+    file = SettingsFile(settings_path())
+    trouble = ""
+    try:
+        stored = file.load()
+        trouble = "; ".join(file.warnings)
+    except SettingsError as error:
+        stored, trouble = Settings(), f"{error}; using the defaults"
+    settings = with_flags(stored, args)
+    wanted = Wanted(
+        settings.model, settings.guess.draft, settings.guess.mode, settings.context.size, settings.context.threads
+    )
+    app = SpecchatApp(Start(settings, stored, file, wanted, trouble))
+    app.run()
+    if not app.engine.close():
+        sys.stdout.flush()
+        os._exit(app.return_code or 0)  # the engine is inside something that does not look up; the terminal is restored
+    return app.return_code or 0
+
+
+def with_flags(settings: Settings, args: Namespace) -> Settings:
+    """The settings with what was asked for on the command line. Raises UsageError."""
+    given = vars(args).get("given", {})
+    guess = {"mode": "guess", "draft": "draft", "length": "guess_max"}
+    sampling = {
+        "temperature": "temp", "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "repeat_penalty": "repeat_penalty",
+        "repeat_last_n": "repeat_last_n", "seed": "seed", "max_tokens": "max_tokens", "rule": "rule",
+    }  # fmt: skip
+    context = {"size": "ctx", "threads": "threads"}
+
+    def chosen(names: dict[str, str]) -> dict[str, object]:
+        return {field: given[flag] for field, flag in names.items() if flag in given}
+
+    return replace(
+        settings,
+        **chosen({"model": "model", "system": "system"}),  # type: ignore[arg-type]
+        guess=replace(settings.guess, **chosen(guess)),  # type: ignore[arg-type]
+        sampling=replace(settings.sampling, **chosen(sampling)),  # type: ignore[arg-type]
+        context=replace(settings.context, **chosen(context)),  # type: ignore[arg-type]
+    )

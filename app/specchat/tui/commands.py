@@ -1,0 +1,57 @@
+"""One registry behind the slash commands, the command palette and the help screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something the app can do. `action` is the name of an action of the app; an argument is passed to it."""
+
+    name: str  # without the slash
+    hint: str  # of the argument; empty: it takes none
+    text: str
+    action: str
+    key: str = ""
+
+
+COMMANDS = (
+    Command("new", "", "start a new chat", "new_chat", "Ctrl+N"),
+    Command("chats", "", "go to another chat", "chats", "Ctrl+S"),
+    Command("model", "[name]", "choose a model", "models", "Ctrl+L"),
+    Command("guess", "auto|draft|lookup|off", "who guesses, from the next step on", "guess", "Ctrl+G"),
+    Command("draft", "[name|none]", "load or drop a draft model", "draft"),
+    Command("settings", "", "open or close the settings", "settings", "F2"),
+    Command("panel", "", "show or hide the figures of the guessing", "panel", "F3"),
+    Command("tint", "off|gutter|token", "mark what was guessed", "tint", "Ctrl+T"),
+    Command("raw", "", "Markdown as it was written, or rendered", "raw"),
+    Command("attach", "path", "attach a text file", "attach", "@"),
+    Command("detach", "", "drop the attachments of the next message", "detach"),
+    Command("editor", "", "write the message in $EDITOR", "editor", "Ctrl+O"),
+    Command("redo", "", "write the last reply anew", "redo", "Ctrl+R"),
+    Command("continue", "", "go on with the last reply", "go_on"),
+    Command("check", "", "write the last reply again without guesses and compare", "check"),
+    Command("steps", "", "list the steps of the last reply", "steps"),
+    Command("copy", "", "copy the last reply", "copy_reply"),
+    Command("system", "[text]", "set the system prompt of this chat; without text, none", "system"),
+    Command("seed", "number|random", "seed of the next replies", "seed"),
+    Command("temp", "number", "temperature of the next replies", "temperature"),
+    Command("theme", "[name]", "choose the colours", "theme"),
+    Command("help", "", "keys and commands", "show_help", "F1"),
+    Command("quit", "", "leave", "quit", "Ctrl+Q"),
+)
+
+
+def find_command(name: str) -> Command | None:
+    """The command of a name, or the only one that it begins."""
+    exact = [command for command in COMMANDS if command.name == name]
+    found = exact or [command for command in COMMANDS if name and command.name.startswith(name)]
+    return found[0] if len(found) == 1 else None
+
+
+def completions(text: str) -> list[Command]:
+    """The commands that a text may become; [] for anything that is not the beginning of a command."""
+    if not text.startswith("/") or " " in text or "\n" in text:
+        return []
+    return [command for command in COMMANDS if command.name.startswith(text[1:])]

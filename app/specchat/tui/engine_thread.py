@@ -1,0 +1,425 @@
+"""The one thread that touches the engine. It takes jobs, posts messages, and never touches a widget."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from textual.message import Message
+
+from specchat.chat import Turn
+from specchat.live import LiveFigures, plain_position
+from specchat.machine import decoding_threads, memory_in_use
+from specchat.provenance import Authorship, Places, Span, clipped
+from specchat.tui.messages import (
+    CheckEnded,
+    CheckProgress,
+    Ended,
+    Figures,
+    Grew,
+    Loaded,
+    LoadProgress,
+    ModelMissing,
+    ModelReady,
+    ReadingShown,
+    Refused,
+    Trouble,
+)
+
+if TYPE_CHECKING:  # loading these takes longer than the first frame may
+    from specchat.conversation import Message as Said
+    from specchat.loading import Engines
+    from specchat.opening import Shelf
+    from specchat.session import ChatSession, Event, ReplySettings
+
+POST_S = 0.05  # between two messages of a reply; a screen is redrawn no more often
+_CLOSE_S = 1.5  # that closing waits for the engine to come to a halt
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which models to load, and how."""
+
+    model: str | None = None  # None: the catalogue's default
+    draft: str = "auto"
+    guess: str = "auto"
+    n_ctx: int | None = None
+    n_threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A reply to write. `turn` is the id of the reply in the chat."""
+
+    turn: int
+    kind: str  # "reply", "go_on" or "check"
+    history: tuple[Said, ...]  # what the model reads; for go_on the begun reply is the last
+    path: tuple[Turn, ...]  # the turns behind the history, to say where a copy is from
+    sources: tuple[str, ...] = ("prompt", "reply", "turn", "file")
+    tokens: tuple[int, ...] = ()  # of the reply to check
+    seed: int | None = None
+    system: str = ""
+    begun: str = ""  # text that stands already, before what will be written
+
+
+@dataclass
+class _Stream:
+    """What a reply has written since the last message."""
+
+    turn: int
+    begun: int  # characters of the reply that stood before
+    text: list[str] = field(default_factory=list)
+    posted_at: float = 0.0
+    posted_spans: int = 0
+
+    def placed(self, spans: Iterable[Span]) -> tuple[Span, ...]:
+        """Spans of what is being written as spans of the whole reply."""
+        return tuple(replace(span, start=span.start + self.begun, end=span.end + self.begun) for span in spans)
+
+
+class EngineThread:
+    """Loads models and writes replies. All methods may be called from the screen's thread and return at once."""
+
+    def __init__(self, post: Callable[[Message], object], settings: Callable[[], ReplySettings]) -> None:
+        self._post = post
+        self._settings = settings
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._changes: deque[Callable[[], None]] = deque()
+        self._session: ChatSession | None = None
+        self._engines: Engines | None = None
+        self._wanted = Wanted()
+        self._stopping = threading.Event()  # of what is being loaded or written
+        self._closing = False
+        self._vocabulary = threading.Lock()  # held while tokens are counted, so that no model goes away meanwhile
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def load(self, wanted: Wanted) -> None:
+        """Load a model in place of the present one."""
+        self._jobs.put(lambda: self._load(wanted))
+
+    def load_draft(self, name: str) -> None:
+        """Load a draft model between two steps; "none" unloads it."""
+        self.change(lambda: self._load_draft(name))
+
+    def choose(self, guess: str) -> None:
+        """Let another guesser guess, from the next step on."""
+        self.change(lambda: self._choose(guess))
+
+    def refresh(self) -> None:
+        """Take up the settings anew: who guesses how far from the next step on, sampling with the next reply."""
+        self.change(self._refresh)
+
+    def piece(self, token: int) -> bytes:
+        """The bytes of a token; empty while no model is loaded. Callable from any thread."""
+        with self._vocabulary:
+            engines = self._engines
+            return b"" if engines is None else engines.target.weights.vocabulary.piece(token)
+
+    @property
+    def wanted(self) -> Wanted:
+        """What was loaded last."""
+        return self._wanted
+
+    def change(self, what: Callable[[], None]) -> None:
+        """Do something between two steps, or at once where nothing is being written."""
+        self._changes.append(what)
+        self._jobs.put(self._take_changes)
+
+    def write(self, request: Request) -> None:
+        """Write a reply after everything asked before."""
+        self._jobs.put(lambda: self._write(request))
+
+    def stop(self) -> None:
+        """Stop the reply after its present step, or the loading."""
+        self._stopping.set()
+        if (session := self._session) is not None:
+            session.stop()
+
+    def count(self, text: str) -> int | None:
+        """How many tokens a text has; None while no model is loaded. Callable from any thread."""
+        with self._vocabulary:
+            engines = self._engines
+            return None if engines is None else len(engines.target.weights.vocabulary.encode(text))
+
+    def close(self) -> bool:
+        """End the thread; False where the engine is inside something that cannot be stopped."""
+        self._closing = True
+        self.stop()
+        self._jobs.put(None)
+        self._thread.join(_CLOSE_S)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None and not self._closing:
+            try:
+                job()
+            except Exception as error:
+                self._post(Trouble(_line(error)))
+        self._unload()
+
+    # Models.
+
+    def _load(self, wanted: Wanted) -> None:
+        from specchat.loading import EngineOptions
+        from specchat.opening import Shelf, is_path
+
+        self._stopping.clear()
+        shelf = Shelf()
+        name = wanted.model or shelf.catalogue.default_target
+        if is_path(name):
+            path = Path(name).expanduser()
+            title = path.stem
+        else:
+            model = shelf.catalogue.find(name)
+            path, title = shelf.store.path(model), model.title
+            if not shelf.store.has(model):
+                draft = shelf.paired_draft(name)
+                missing = [m for m in (model, draft) if m is not None and not shelf.store.has(m)]
+                self._post(ModelMissing(name, draft.id if draft else None, sum(m.file.size for m in missing)))
+                return
+        options = EngineOptions(n_ctx=wanted.n_ctx, n_threads=wanted.n_threads or decoding_threads())
+        before, self._wanted = self._wanted, replace(wanted, model=name)
+        had = self._engines is not None
+        self._unload()
+        try:
+            self._open(path, title, options)
+        except Exception as error:
+            self._post(Trouble(_line(error), fatal_to="" if had else "model"))
+            if had and before.model is not None and before.model != name:
+                self._load(before)  # the chat goes on with what there was
+            return
+        self._equip(shelf, wanted)
+        self._ready(title)
+
+    def _open(self, path: Path, title: str, options: Any) -> None:
+        from specchat.kept import kept_prices, kept_survival
+        from specchat.loading import load_engines
+        from specchat.session import ChatSession
+        from speculation.llama import EngineLog
+
+        def progress(done: float) -> bool:
+            self._post(LoadProgress(title, done))
+            return not (self._stopping.is_set() or self._closing)
+
+        engines = load_engines(path, options, EngineLog(), progress, kept_prices())
+        session = ChatSession(engines, self._settings())
+        session.take_up(kept_survival().get(engines.target.weights.name))
+        with self._vocabulary:
+            self._engines, self._session = engines, session
+
+    def _equip(self, shelf: Shelf, wanted: Wanted) -> None:
+        """Draft and guesser as wanted, as far as they are here."""
+        session = self._session
+        assert session is not None
+        if wanted.draft not in ("auto", "none") or wanted.guess == "draft":
+            try:
+                self._load_draft(wanted.draft, shelf)
+            except Exception as error:
+                self._post(Trouble(_line(error)))
+        try:
+            self._choose(wanted.guess)
+        except ValueError as error:
+            self._post(Trouble(f"guess {session.guess}: {error}"))
+
+    def _load_draft(self, name: str, shelf: Shelf | None = None) -> None:
+        from specchat.opening import Shelf, is_path
+        from specchat.session import Guess
+
+        engines, session = self._engines, self._session
+        if engines is None or session is None:
+            return
+        if name == "none":
+            if session.guess is Guess.DRAFT:
+                session.guess = Guess.AUTO
+            engines.drop_draft()
+            session.guess = session.guess  # takes the draft model out of the engine's guessers
+        else:
+            shelf = shelf or Shelf()
+            if name == "auto":
+                paired = None if self._wanted.model is None else shelf.paired_draft(self._wanted.model)
+                if paired is None:
+                    raise ValueError("the catalogue knows no draft for this model; choose one in the settings (F2)")
+                name = paired.id
+            path = Path(name).expanduser() if is_path(name) else shelf.store.path(shelf.catalogue.find(name))
+            if not is_path(name) and not shelf.store.has(shelf.catalogue.find(name)):
+                raise ValueError(f"{name} is not here yet: fetch it in the models screen (Ctrl+L)")
+            engines.load_draft(path)
+            session.guess = session.guess
+        self._ready(None)
+
+    def _choose(self, guess: str) -> None:
+        from specchat.session import Guess
+
+        session = self._session
+        if session is None:
+            return
+        if guess == Guess.DRAFT and session.engines.draft is None:
+            self._load_draft("auto")
+        session.guess = Guess(guess)
+
+    def _refresh(self) -> None:
+        if self._session is not None:
+            self._session.settings = self._settings()
+            self._session.guess = self._session.guess  # guessers and lengths as they are set now
+
+    def _ready(self, title: str | None) -> None:
+        engines = self._engines
+        assert engines is not None
+        assert self._session is not None
+        weights = engines.target.weights
+        self._title = title or self._title
+        self._post(
+            ModelReady(
+                Loaded(
+                    name=weights.name,
+                    title=self._title,
+                    draft=None if engines.draft is None else engines.draft.weights.name,
+                    back_end=weights.back_end,
+                    n_ctx=engines.target.n_ctx,
+                    size_bytes=weights.size_bytes,
+                    load_s=engines.load_s,
+                    notices=tuple(self._session.notices),
+                    can_guess=engines.target.can_rewind,
+                )
+            )
+        )
+
+    _title = ""
+
+    def _unload(self) -> None:
+        from specchat.kept import kept_survival
+
+        with self._vocabulary:
+            engines, session = self._engines, self._session
+            self._engines = self._session = None
+        if session is not None:
+            kept_survival().put(session.engines.target.weights.name, session.learned())
+        if engines is not None:
+            engines.close()
+
+    def _take_changes(self) -> None:
+        while self._changes:
+            try:
+                self._changes.popleft()()
+            except Exception as error:
+                self._post(Trouble(_line(error)))
+
+    # Replies.
+
+    def _write(self, request: Request) -> None:
+        session = self._session
+        if session is None:
+            self._post(Refused(request.turn, "no model is loaded: choose one with Ctrl+L", None))
+            return
+        self._stopping.clear()
+        session.messages = list(request.history)
+        if request.kind == "check":
+            self._check(session, request)
+            return
+        if request.kind == "reply":
+            session.messages = list(request.history[:-1])
+            events = session.reply(request.history[-1].text)
+        else:
+            events = session.go_on(request.seed)
+        before = session.messages[-1:] if request.kind == "go_on" else []
+        try:
+            self._stream(session, request, events)
+        except Exception as error:
+            said = session.messages[-1] if session.messages and session.messages[-1:] != before else None
+            self._post(Refused(request.turn, _line(error), said if said and said.role == "assistant" else None))
+
+    def _stream(self, session: ChatSession, request: Request, events: Iterator[Event]) -> None:
+        from specchat.session import Reading, Wrote
+
+        vocabulary = session.engines.target.weights.vocabulary
+        stream = _Stream(request.turn, len(request.begun))
+        figures = LiveFigures(str(session.guess), session.plain_step_s, session.engines.target.n_ctx)
+        authorship: Authorship | None = None
+        started = 0.0
+        for event in events:
+            if isinstance(event, Reading):
+                left = event.seconds_left
+                self._post(ReadingShown(request.turn, event.read, event.total, event.reused, left))
+                authorship = authorship or Authorship(self._places(session, request), request.turn)
+                continue
+            assert authorship is not None
+            if isinstance(event, Wrote):
+                if event.step is not None:
+                    started = started or perf_counter() - event.step.verify_s - event.step.draft_s
+                    authorship.feed(event.step, [vocabulary.piece(token) for token in event.step.tokens])
+                    figures.add(event.step, session.plan)
+                stream.text.append(event.text)
+                if perf_counter() - stream.posted_at >= POST_S:
+                    self._flush(session, stream, authorship, figures, perf_counter() - started)
+            else:
+                authorship.finish()
+                self._flush(session, stream, authorship, figures, perf_counter() - started)
+                written = session.messages[-1] if event.steps else None
+                spans = clipped(authorship.spans, len(event.text))
+                self._post(Ended(request.turn, event, written, stream.placed(spans)))
+            self._take_changes()
+
+    def _flush(
+        self,
+        session: ChatSession,
+        stream: _Stream,
+        authorship: Authorship,
+        figures: LiveFigures,
+        elapsed_s: float,
+    ) -> None:
+        plain_s = figures.plain_step_s
+        marker = None
+        if plain_s is not None and authorship.ends:
+            marker = stream.begun + plain_position(authorship.ends, elapsed_s, plain_s)
+        spans = stream.placed(authorship.spans[max(0, stream.posted_spans - 1) :])  # the last one may have grown
+        self._post(Grew(stream.turn, "".join(stream.text), spans, marker))
+        live = figures.snapshot(
+            context_tokens=session.context_tokens,
+            guess=str(session.guess),
+            memory_bytes=memory_in_use(),
+            who=authorship.who,
+        )
+        self._post(Figures(live))
+        stream.text.clear()
+        stream.posted_spans = len(authorship.spans)
+        stream.posted_at = perf_counter()
+
+    def _places(self, session: ChatSession, request: Request) -> Places:
+        vocabulary = session.engines.target.weights.vocabulary
+        places = Places(session.prompt, vocabulary.piece, request.path, request.system)
+        allowed = set(request.sources)
+        if allowed >= {"prompt", "reply", "turn", "file"}:
+            session.copy_only_from(None)
+        else:
+            session.copy_only_from(lambda index: str(places.find(index).author) in allowed)
+        return places
+
+    def _check(self, session: ChatSession, request: Request) -> None:
+        from specchat.session import Checked, Wrote
+
+        verdict, done = None, 0
+        try:
+            assert request.seed is not None
+            for event in session.check(request.history, request.tokens, request.seed):
+                if isinstance(event, Checked):
+                    verdict = event
+                elif isinstance(event, Wrote):
+                    done += 1
+                    self._post(CheckProgress(request.turn, done, len(request.tokens)))
+        except Exception as error:
+            self._post(Trouble(_line(error)))
+        self._post(CheckEnded(request.turn, verdict))
+
+
+def _line(error: Exception) -> str:
+    """An error in one line."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,138 @@
+"""What the engine's thread tells the screen. Text must all arrive; figures may be replaced by newer ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from specchat.live import Live
+from specchat.provenance import Span
+
+if TYPE_CHECKING:  # these load the engine, which the first frame must not wait for
+    from specchat.conversation import Message as Said
+    from specchat.session import Checked, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model that is ready, as the screen names it."""
+
+    name: str
+    title: str  # of the catalogue, or the name of the file
+    draft: str | None
+    back_end: str
+    n_ctx: int
+    size_bytes: int
+    load_s: float
+    notices: tuple[str, ...]
+    can_guess: bool
+
+
+@dataclass
+class LoadProgress(Message):
+    """How far a model is loaded, 0 to 1; at 1 its steps are being timed."""
+
+    name: str
+    done: float
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, LoadProgress)
+
+
+@dataclass
+class ModelReady(Message):
+    """A model, or another draft, can be used."""
+
+    loaded: Loaded
+
+
+@dataclass
+class ModelMissing(Message):
+    """The wanted model is not on this disk."""
+
+    name: str
+    draft: str | None
+    size_bytes: int
+
+
+@dataclass
+class Trouble(Message):
+    """Something could not be done; one line for people."""
+
+    text: str
+    fatal_to: str = ""  # "model" when no model is loaded now
+
+
+@dataclass
+class ReadingShown(Message):
+    """How far the prompt of a reply is read."""
+
+    turn: int
+    read: int
+    total: int
+    reused: int
+    seconds_left: float | None
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, ReadingShown)
+
+
+@dataclass
+class Grew(Message):
+    """More text of a reply, and who proposed it."""
+
+    turn: int
+    text: str
+    spans: tuple[Span, ...]
+    marker: int | None  # the character that plain decoding would be at
+
+
+@dataclass
+class Figures(Message):
+    """The figures of the running reply."""
+
+    live: Live
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, Figures)
+
+
+@dataclass
+class Ended(Message):
+    """A reply is finished or was stopped."""
+
+    turn: int
+    reply: Reply
+    said: Said | None  # the whole message as the conversation keeps it; None: nothing was written
+    spans: tuple[Span, ...]
+
+
+@dataclass
+class Refused(Message):
+    """A reply could not be begun or went wrong; what was written before stands."""
+
+    turn: int
+    text: str
+    said: Said | None
+
+
+@dataclass
+class CheckEnded(Message):
+    """A reply was written again without guesses."""
+
+    turn: int
+    checked: Checked | None  # None: stopped
+
+
+@dataclass
+class CheckProgress(Message):
+    """How many tokens of a reply were written again."""
+
+    turn: int
+    done: int
+    total: int
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, CheckProgress)

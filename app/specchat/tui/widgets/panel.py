@@ -1,0 +1,248 @@
+"""The side panel: who guesses, what the guesses are worth, who wrote the reply."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
+from textual.widgets import Digits, Static
+
+from specchat.console import printable
+from specchat.live import Live, sparkline
+from specchat.provenance import Author
+from speculation.stats import Totals
+from speculation.types import PLAIN
+
+CELLS = 26  # what is left of the 30 columns beside border, padding and scrollbar
+GUESSERS = (PLAIN, "draft", "lookup")  # always listed, so that no line moves when one begins to guess
+_MUTED = "dim"  # "auto" colours, as $text-muted is in most themes, are those of a whole widget
+_AUTHORS = {  # in the order of the list; each with its colour
+    Author.MODEL: "$foreground 60%",
+    Author.DRAFT: "$primary",
+    Author.PROMPT: "$secondary",
+    Author.REPLY: "$secondary",
+    Author.TURN: "$secondary",
+    Author.FILE: "$accent",
+}
+
+
+def one_line(text: str) -> str:
+    """Text of unknown origin, fit for one line of a screen."""
+    return " ".join(printable(text).split())
+
+
+def number(value: float | None, width: int, form: str = ".2f") -> str:
+    """A figure at the right of its column; "-" for what is not known."""
+    if value is None or not math.isfinite(value):
+        return "-".rjust(width)
+    text = format(value, form)
+    if len(text) > width:
+        text = format(value, ".0f")
+    return text.rjust(width) if len(text) <= width else format(value, ".0e").rjust(width)
+
+
+def percent(share: float | None, width: int) -> str:
+    """A share as "68 %", at the right of its column."""
+    if share is None or not math.isfinite(share):
+        return "-".rjust(width)
+    return f"{100 * share:.0f} %".rjust(width)
+
+
+def times(speed_up: float | None, width: int) -> str:
+    """A speed-up as "x1.9", at the right of its column."""
+    if speed_up is None or not math.isfinite(speed_up):
+        return "-".rjust(width)
+    return f"x{speed_up:.1f}".rjust(width)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as people say them: 9.5 s, 2 min 10 s."""
+    if seconds is None or not math.isfinite(seconds):
+        return "-"
+    if abs(seconds) < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(abs(seconds)), 60)
+    return f"{'-' if seconds < 0 else ''}{minutes} min {rest:02} s"
+
+
+def bar(share: float, width: int) -> str:
+    """A bar of at most `width` cells, exact to half a cell; something, however small, is seen."""
+    halves = round(max(0.0, min(share, 1.0)) * width * 2) if math.isfinite(share) else 0
+    if share > 0:
+        halves = max(1, halves)
+    return ("━" * (halves // 2) + "╸" * (halves % 2)).ljust(width)
+
+
+def step_cost(totals: Totals, plain_step_s: float | None) -> float | None:
+    """The time of a step over that of a plain step; None where either is not known."""
+    if not plain_step_s or not totals.steps:
+        return None
+    return totals.seconds / totals.steps / plain_step_s
+
+
+def by_guesser(live: Live | None) -> list[tuple[str, Totals]]:
+    """What each guesser did, plain decoding first; empty totals for one that did nothing."""
+    did: Mapping[str, Totals] = {} if live is None else live.by_guesser
+    others = sorted(name for name in did if name not in GUESSERS)
+    return [(name, did.get(name) or Totals()) for name in (*GUESSERS, *others)]
+
+
+def who_guesses(live: Live) -> str:
+    """The guesser in use, and who chose it: auto > draft."""
+    chosen, used = one_line(live.guess), one_line(live.guesser)
+    return chosen if used in ("", chosen) or (chosen, used) == ("off", PLAIN) else f"{chosen} > {used}"
+
+
+class SpeculationPanel(VerticalScroll):
+    """The figures of the running reply, at the right side of the chat."""
+
+    DEFAULT_CSS = """
+    SpeculationPanel {
+        width: 30;
+        height: 1fr;
+        border-left: vkey $foreground 15%;
+        padding: 0 0 0 1;
+        background: $surface;
+        scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
+
+        &:focus { border-left: vkey $accent; }
+        & > * { height: auto; width: 1fr; margin-right: 1; }
+        .section {
+            border-top: solid $foreground 20%;
+            border-title-color: $text-muted;
+            border-title-background: $surface;
+        }
+        #heading { color: $text-muted; height: 1; }
+        #guesser { text-style: bold; color: $text-accent; height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        #reason { color: $text-muted; min-height: 3; }
+        #rate { height: 3; }
+        #rate Digits { width: 13; color: $text-accent; text-style: bold; }
+        #beside { width: 1fr; height: 3; text-align: right; }
+        #recent { color: $accent; height: 1; }
+        #explanation { color: $text-warning; }
+        &.-empty .figures { display: none; }
+
+        &:ansi {
+            background: ansi_default;
+            border-left: vkey $border-blurred;
+            #heading, #reason { text-style: dim; }
+            .section { border-top: solid $border-blurred; border-title-background: ansi_default; }
+        }
+    }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._live: Live | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(_apart("Speculation", "F3 hides"), id="heading", markup=False)
+        yield Static("no reply yet", id="guesser", markup=False)
+        yield Static(id="reason", markup=False, classes="figures")
+        with Horizontal(id="rate", classes="figures"):
+            yield Digits(number(None, 5))
+            yield Static(id="beside", markup=False)
+        yield Static(id="recent", markup=False, classes="figures")
+        yield Static(id="rates", markup=False, classes="figures")
+        for name, title in (("guessers", "by guesser"), ("authors", "who wrote it"), ("saved", "time saved")):
+            section = Static(id=name, markup=False, classes="section figures")
+            section.border_title = f" {title} "
+            yield section
+        yield Static(id="explanation", markup=False, classes="figures")
+
+    def on_mount(self) -> None:
+        self._draw()
+
+    def show(self, live: Live) -> None:
+        """Draw these figures."""
+        self._live = live
+        if self.is_mounted:
+            self._draw()
+
+    def _draw(self) -> None:
+        live = self._live
+        self.set_class(live is None, "-empty")
+        if live is None:
+            return
+        contents: dict[str, str | Content] = {
+            "guesser": who_guesses(live),
+            "reason": _reason(live),
+            "beside": _beside(live),
+            "recent": one_line(sparkline(live.recent, CELLS)).rjust(CELLS),
+            "rates": _rates(live),
+            "guessers": _guessers(live),
+            "authors": _authors(live.who),
+            "saved": _right("this reply", f"{duration(live.saved_s)} est"),
+            "explanation": one_line(live.explanation),
+        }
+        for name, content in contents.items():
+            self.query_one(f"#{name}", Static).update(content)
+        self.query_one(Digits).update(number(live.totals.tokens_per_step, 5))
+
+
+def _apart(left: str, right: str) -> str:
+    return left + right.rjust(CELLS - len(left))
+
+
+def _right(name: str, value: str) -> Content:
+    """A line with its name at the left, muted, and its value at the right."""
+    return Content.assemble((name, _MUTED), value.rjust(CELLS - len(name)))
+
+
+def _reason(live: Live) -> Content:
+    reason, paused = one_line(live.reason), one_line(live.paused)
+    told = reason if paused in reason else f"{paused}, {reason}"
+    return Content.styled(told, "$text-warning") if paused else Content(told)
+
+
+def _beside(live: Live) -> Content:
+    speed_up = live.speed_up
+    gain = "not enough yet" if speed_up is None else f"{times(speed_up, 0)} est"
+    return Content("\n").join(
+        [
+            Content.styled("tokens/step", _MUTED),
+            Content.styled(gain, _MUTED if speed_up is None else "bold"),
+            Content.styled(f"{live.totals.steps:,} steps", _MUTED),
+        ]
+    )
+
+
+def _rates(live: Live) -> Content:
+    totals = live.totals
+    counts = f"{totals.accepted:,}/{totals.examined:,}"
+    cost = number(step_cost(totals, live.plain_step_s), 5)
+    return Content("\n").join(
+        [
+            _right("accepted", f"{counts} {percent(totals.alpha, 6)}"),
+            _right("speed", f"{number(totals.tokens_per_s, 8, '.1f')} tok/s"),
+            _right("step cost", f"{cost} plain"),
+        ]
+    )
+
+
+def _guessers(live: Live) -> Content:
+    lines = [Content.styled(f"{'accepted':>15}{'/step':>6}{'cost':>5}", _MUTED)]
+    for name, totals in by_guesser(live):
+        name = one_line(name)[:7]
+        figures = (
+            f"{percent(totals.alpha, 8)}"
+            f"{number(totals.tokens_per_step, 6)}"
+            f"{number(step_cost(totals, live.plain_step_s), 5)}"
+        )
+        lines.append(Content.assemble((name.ljust(7), "bold" if name == live.guesser else ""), figures))
+    return Content("\n").join(lines)
+
+
+def _authors(who: Mapping[Author, int]) -> Content:
+    emitted = sum(who.values())
+    lines = []
+    for author, colour in _AUTHORS.items():
+        share = who.get(author, 0) / emitted if emitted else math.nan
+        lines.append(
+            Content.assemble(f"{author.value:<7}", (bar(share, CELLS - 7 - 6), colour), percent(share, 6)),
+        )
+    return Content("\n").join(lines)

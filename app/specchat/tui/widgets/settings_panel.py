@@ -1,0 +1,240 @@
+"""The settings, docked beside the running chat. A change is posted at once; nothing here applies it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any, ClassVar, Self
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Checkbox, Input, RadioSet, Select, Static, TabbedContent, TabPane, TextArea
+
+from specchat.live import Live
+from specchat.settings import Settings
+from specchat.tui.widgets import settings_tabs
+from specchat.tui.widgets.panel import by_guesser, number, one_line, percent, step_cost, times
+from specchat.tui.widgets.settings_fields import DraftChoice, DraftField, Field
+
+WIDTH = 46  # columns of the docked panel
+NARROW = 80  # columns of a terminal below which it takes them all
+_TABS = {"speculation": "Speculation", "sampling": "Sampling", "context": "Context", "view": "View"}
+
+
+class SettingsPanel(Widget):
+    """Every setting, in four tabs."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close settings"),
+        Binding("ctrl+pagedown", "tab(1)", "Next tab", show=False),
+        Binding("ctrl+pageup", "tab(-1)", "Previous tab", show=False),
+    ]
+    DEFAULT_CSS = """
+    SettingsPanel {
+        dock: right;
+        width: auto;
+        height: 1fr;
+        layout: vertical;
+        border-left: vkey $foreground 15%;
+        background: $surface;
+
+        &:focus-within { border-left: vkey $accent; }
+        #head { layout: horizontal; height: 1; padding: 0 1; }
+        #title { width: auto; text-style: bold; color: $text-accent; }
+        #keys { width: 1fr; text-align: right; color: $text-muted; }
+        TabbedContent, ContentSwitcher, TabPane { height: 1fr; padding: 0; }
+        .pane { height: 1fr; padding: 0 0 0 1; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
+
+        Field { height: auto; }
+        .line { height: auto; }
+        .label { width: 10; color: $text-muted; }
+        .pane.-broad .label { width: 12; }
+        .hint { height: auto; margin-left: 10; color: $text-muted; }
+        .pane.-broad .hint { margin-left: 12; }
+        .complaint { display: none; height: auto; margin-left: 10; color: $text-error; }
+        .-wrong > .complaint { display: block; }
+        .pane.-broad .complaint { margin-left: 12; }
+        .words { width: 1fr; margin-left: 1; color: $text-muted; }
+        Input { width: 8; background: $foreground 8%; padding: 0 1; }
+        PerhapsField Input { width: 1fr; }
+        Input:disabled { color: $text-disabled; background: transparent; }
+        Select { width: 1fr; }
+        Select > SelectCurrent { background: $foreground 8%; padding: 0 1; }
+        Select > SelectOverlay { border: none; max-height: 9; background: $panel; }
+        Picks { layout: horizontal; width: auto; height: 1; background: transparent; overflow: hidden; }
+        Pick, Tick { width: auto; margin-right: 2; background: transparent; }
+        Pick > .toggle--button, Tick > .toggle--button { color: $foreground 60%; background: transparent; }
+        Pick.-on > .toggle--button, Tick.-on > .toggle--button { color: $text-accent; background: transparent; }
+        Picks:blur > Pick.-selected > .toggle--label { background: transparent; }
+        TextField > .line { layout: vertical; }
+        .pane.-broad TextField .label { width: 1fr; margin-top: 1; }
+        .pane.-broad TextField > .hint, .pane.-broad TextField > .complaint { margin-left: 0; }
+        .note { height: auto; color: $text-muted; }
+        TextArea { height: 6; background: $foreground 8%; padding: 0 1; }
+        #in-use { height: auto; margin-top: 1; }
+        #measured { height: auto; margin-top: 1; border-top: solid $foreground 20%; border-title-color: $text-muted; }
+
+        &:ansi {
+            #keys, .label, .hint, .words, .note { text-style: dim; }
+            Pick > .toggle--button, Tick > .toggle--button { background: ansi_default; }
+            Input, TextArea, Select > SelectCurrent, Select > SelectOverlay { background: $ansi-background; }
+            Input:disabled { background: ansi_default; text-style: dim; }
+            Select > SelectOverlay > .option-list--option-disabled { text-style: dim; }
+            #measured { border-top: solid $border-blurred; }
+        }
+    }
+    """
+
+    class Changed(Message):
+        """A setting was changed by the user."""
+
+        def __init__(self, settings: Settings) -> None:
+            super().__init__()
+            self.settings = settings
+
+    class Closed(Message):
+        """The user is done."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        choices: Sequence[DraftChoice],
+        *,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._settings = settings
+        self._drafts = DraftField(choices)
+        self._live: Live | None = None
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:
+        return (WIDTH if viewport.width >= NARROW else viewport.width) - self.gutter.width
+
+    def compose(self) -> ComposeResult:
+        # A plain widget: a child of relative width, as a Horizontal is, would stretch this one over the screen.
+        yield Widget(
+            Static("Settings", id="title", markup=False),
+            Static("Tab next  Space choose  Esc close", id="keys", markup=False),
+            id="head",
+        )
+        contents = {
+            "speculation": settings_tabs.speculation(self._drafts),
+            "sampling": settings_tabs.sampling(),
+            "context": settings_tabs.context(),
+            "view": settings_tabs.view(self.app.available_themes),
+        }
+        with TabbedContent():
+            for name, title in _TABS.items():
+                with (
+                    TabPane(title, id=name),
+                    VerticalScroll(classes="pane" if name == "speculation" else "pane -broad", can_focus=False),
+                ):
+                    yield from contents[name]
+
+    def on_mount(self) -> None:
+        self._fill()
+        self._draw()
+
+    def focus(self, scroll_visible: bool = True) -> Self:
+        """Focus the first field of the open tab."""
+        for control in self.query(f"#{self.query_one(TabbedContent).active} *"):
+            if control.focusable:
+                control.focus(scroll_visible)
+                break
+        return self
+
+    def take(self, settings: Settings) -> None:
+        """Show settings that were changed elsewhere, without a message."""
+        self._settings = settings
+        if self.is_mounted:
+            self._fill()
+
+    def suggest(self, choices: Sequence[DraftChoice]) -> None:
+        """Replace the draft models that can be chosen, as for another target."""
+        self._drafts.suggest(choices)
+        self._drafts.show(self._settings.guess.draft)
+
+    def show(self, live: Live) -> None:
+        """Draw what was measured on this chat."""
+        self._live = live
+        if self.is_mounted:
+            self._draw()
+
+    def _fill(self) -> None:
+        for field in self.query(Field):
+            field.show(_value(self._settings, field.key))
+
+    def _draw(self) -> None:
+        self.query_one("#measured", Static).update(_measured(self._live))
+        if self._live is not None:
+            used = f"{self._live.context_tokens:,} of {self._live.n_ctx:,} tokens"
+            self.query_one("#in-use", Static).update(Content.assemble(("In use      ", "dim"), used))
+
+    @on(Checkbox.Changed)
+    @on(Input.Changed)
+    @on(RadioSet.Changed)
+    @on(Select.Changed)
+    @on(TextArea.Changed)
+    def _changed(self, event: Message) -> None:
+        event.stop()
+        control = event.control
+        field = next((node for node in control.ancestors if isinstance(node, Field)), None) if control else None
+        if field is None:
+            return
+        try:
+            settings = _with(self._settings, field.key, field.read())
+        except ValueError as error:
+            field.complain(str(error))
+            return
+        field.complain("")
+        if settings != self._settings:
+            self._settings = settings
+            self.post_message(self.Changed(settings))
+
+    def action_close(self) -> None:
+        self.post_message(self.Closed())
+
+    def action_tab(self, by: int) -> None:
+        """Go to the next tab or the one before it."""
+        tabs, names = self.query_one(TabbedContent), list(_TABS)
+        tabs.active = names[(names.index(tabs.active) + by) % len(names)]
+        self.call_after_refresh(self.focus)
+
+
+def _value(settings: Settings, key: str) -> object:
+    return reduce(getattr, key.split("."), settings)
+
+
+def _with(settings: Settings, key: str, value: object) -> Settings:
+    section, _, name = key.rpartition(".")
+    changed: dict[str, Any] = {name: value}
+    if section:
+        changed = {section: replace(getattr(settings, section), **changed)}
+    return replace(settings, **changed)
+
+
+def _measured(live: Live | None) -> Content:
+    """The guessers side by side."""
+    lines = [Content.styled(f"{'/step':>16}{'accepted':>9}{'cost':>5}{'tok/s':>7}{'x est':>6}", "dim")]
+    plain_step_s = None if live is None else live.plain_step_s
+    for name, totals in by_guesser(live):
+        used = live is not None and live.guesser == name
+        label = f"{'>' if used else ' '} {one_line(name)[:7]:<8}"
+        figures = (
+            f"{number(totals.tokens_per_step, 6)}{percent(totals.alpha, 9)}"
+            f"{number(step_cost(totals, plain_step_s), 5)}{number(totals.tokens_per_s, 7, '.1f')}"
+            f"{times(totals.speed_up(plain_step_s), 6)}"
+        )
+        lines.append(Content.assemble((label, "bold" if used else ""), figures))
+    return Content("\n").join(lines)
+
+
+__all__ = ["DraftChoice", "SettingsPanel"]

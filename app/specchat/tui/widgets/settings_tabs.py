@@ -1,0 +1,84 @@
+"""What stands in each tab of the settings panel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from textual.widget import Widget
+from textual.widgets import Static
+
+from specchat.machine import decoding_threads
+from specchat.settings import SOURCES
+from specchat.tui.widgets.panel import one_line
+from specchat.tui.widgets.settings_fields import (
+    DraftField,
+    ListField,
+    NumberField,
+    PerhapsField,
+    PickField,
+    TextField,
+    TickField,
+    TicksField,
+)
+
+_LATER = "take effect when the model is loaded next"
+_GUESSERS: dict[object, str] = {
+    "auto": "whatever pays, at every step",
+    "draft": "a small model writes ahead",
+    "lookup": "copies from what stands above",
+    "off": "plain decoding",
+}
+_RULES: dict[object, str] = {
+    "coupled": "same seed, same text",
+    "rejection": "token by token",
+    "block": "the draft as a whole",
+}
+_TINTS: dict[object, str] = {
+    "off": "who guessed is not shown",
+    "gutter": "the guessed share of each line",
+    "token": "every token, in the raw view",
+}
+
+
+def speculation(drafts: DraftField) -> Iterator[Widget]:
+    """Who guesses, and what that was worth."""
+    yield PickField("guess.mode", "Guesser", {mode: str(mode) for mode in _GUESSERS}, _GUESSERS)
+    yield drafts
+    yield PerhapsField("guess.length", "Length", "auto", 4)
+    yield NumberField("guess.pause_below", "Pause", "times plain; 0: never")
+    yield TicksField("guess.sources", "Lookup", {source: source for source in SOURCES})
+    measured = Static(id="measured", markup=False)
+    measured.border_title = " measured on this chat "
+    yield measured
+
+
+def sampling() -> Iterator[Widget]:
+    """How the next token is drawn."""
+    yield NumberField("sampling.temperature", "Temperature", "0: always the best")
+    yield NumberField("sampling.top_k", "Top-k", "0: all")
+    yield NumberField("sampling.top_p", "Top-p", "1: all")
+    yield NumberField("sampling.min_p", "Min-p", "0: all")
+    yield NumberField("sampling.repeat_penalty", "Repeat", "penalty; 1: off")
+    yield NumberField("sampling.repeat_last_n", "  over last", "tokens; 0: off, -1: all")
+    yield PerhapsField("sampling.seed", "Seed", "random", 1)
+    yield PerhapsField("sampling.max_tokens", "Max tokens", "none", 512)
+    yield PickField("sampling.rule", "Rule", {rule: str(rule) for rule in _RULES}, _RULES)
+
+
+def context() -> Iterator[Widget]:
+    """What a model is loaded with, and what it is told."""
+    yield PerhapsField("context.size", "Size", "auto", 8192)
+    yield PerhapsField("context.threads", "Threads", "auto", decoding_threads())
+    yield Static(_LATER, classes="note", markup=False)
+    yield Static(id="in-use", markup=False)
+    yield TextField("system", "System prompt", "from the next message; all is then read anew")
+
+
+def view(themes: Iterable[str]) -> Iterator[Widget]:
+    """What the screen shows."""
+    yield ListField("view.theme", "Theme", {name: one_line(name) for name in ("auto", *sorted(themes))})
+    yield PickField("view.tint", "Tint", {tint: str(tint) for tint in _TINTS}, _TINTS)
+    yield PickField("view.rendered", "Replies", {True: "rendered", False: "raw"})
+    yield TickField("view.plain_marker", "Show", "where plain decoding would be")
+    yield TickField("view.panel", "", "panel of figures")
+    yield TickField("view.fold_thinking", "Fold", "thinking")

@@ -1,0 +1,165 @@
+"""The messages of a chat, the last ones first to be there: a long chat opens at once and grows upwards on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.message import Message
+
+from specchat.chat import Turn
+from specchat.tui.widgets.turn import TurnView
+
+AT_ONCE = 20  # messages that are laid out before the first frame, and more at each arrival at the top
+DRAWS_PER_S = 15
+
+
+class Transcript(VerticalScroll, can_focus=True):
+    """All messages of the path. While it has the focus, one of them is current."""
+
+    DEFAULT_CSS = """
+    Transcript { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "move(1)", "Next message", show=False),
+        Binding("k,up", "move(-1)", "Previous message", show=False),
+        Binding("g,home", "move_to(0)", "First", show=False),
+        Binding("G,end", "move_to(-1)", "Last", show=False),
+        *(Binding(key, f"on_message('{verb}')", text) for key, verb, text in (
+            ("y", "copy", "Copy"), ("c", "copy_code", "Copy code"), ("s", "save_code", "Save code"),
+            ("e", "edit", "Edit and resend"), ("r", "redo", "Redo"), ("d", "delete", "Delete"),
+            ("left", "older", "Older version"), ("right", "newer", "Newer version"),
+            ("x", "steps", "Steps"), ("p", "provenance", "Where from"), ("v", "check", "Check"),
+            ("t", "unfold", "Thinking"), ("enter", "jump", "Jump"),
+        )),
+    ]  # fmt: skip
+
+    @dataclass
+    class Asked(Message):
+        """A key that means something for the current message."""
+
+        verb: str
+        turn: int
+
+    def __init__(self, make: Callable[[Turn], TurnView], *, id: str) -> None:
+        super().__init__(id=id)
+        self._make = make
+        self._path: list[Turn] = []
+        self._shown_from = 0  # index in the path of the first message that is laid out
+        self._current = -1  # index in the path
+        self.following = True
+
+    def on_mount(self) -> None:
+        self.set_interval(1 / DRAWS_PER_S, self._settle)
+        self.anchor()
+
+    async def show(self, path: Sequence[Turn]) -> None:
+        """Another path: what it shares with the shown one stays, the rest is laid out anew."""
+        shared = 0
+        while shared < min(len(path), len(self._path)) and path[shared].id == self._path[shared].id:
+            shared += 1
+        gone = [view for turn in self._path[shared:] if (view := self.view(turn.id)) is not None]
+        if gone:
+            await self.remove_children(gone)
+        if shared == 0:
+            self._shown_from = max(0, len(path) - AT_ONCE)
+        self._path = list(path)
+        self._shown_from = min(self._shown_from, max(0, len(path) - 1))
+        await self.mount_all([self._make(turn) for turn in path[max(shared, self._shown_from) :]])
+        self._mark(len(path) - 1)
+        self.anchor()
+
+    def view(self, turn: int) -> TurnView | None:
+        """The widget of a message, if it is laid out."""
+        return next((view for view in self.views if view.turn == turn), None)
+
+    @property
+    def views(self) -> list[TurnView]:
+        return [child for child in self.children if isinstance(child, TurnView)]
+
+    @property
+    def current(self) -> Turn | None:
+        """The message that keys act on."""
+        return self._path[self._current] if 0 <= self._current < len(self._path) else None
+
+    async def reveal(self, turn: int, place: int) -> None:
+        """Scroll to a character of a message and mark its line."""
+        index = next((i for i, other in enumerate(self._path) if other.id == turn), None)
+        if index is None:
+            return
+        await self._lay_out_from(index)
+        view = self.view(turn)
+        if view is not None:
+            self._mark(index)
+            self.anchor(False)
+            end = view.source.find("\n", place)
+            view.highlighted = (place, len(view.source) if end < 0 else end)
+            view.update_notes()
+            self.scroll_to(y=max(0, view.virtual_region.y + view.line_of(place) - 3), animate=False)
+
+    async def action_move(self, step: int) -> None:
+        await self._go(self._current + step)
+
+    async def action_move_to(self, index: int) -> None:
+        await self._go(index if index >= 0 else len(self._path) - 1)
+
+    def action_on_message(self, verb: str) -> None:
+        turn = self.current
+        if turn is not None:
+            self.post_message(self.Asked(verb, turn.id))
+
+    async def _go(self, index: int) -> None:
+        if not self._path:
+            return
+        index = max(0, min(index, len(self._path) - 1))
+        await self._lay_out_from(index)
+        self._mark(index)
+        view = self.view(self._path[index].id)
+        if index == len(self._path) - 1:
+            self.anchor()
+        elif view is not None:
+            self.anchor(False)
+            self.scroll_to_widget(view, animate=False, top=True)
+
+    async def _lay_out_from(self, index: int) -> None:
+        """Lay out messages down from this one, and a few above it."""
+        wanted = max(0, index - AT_ONCE // 2)
+        if index < self._shown_from:
+            earlier = self._path[wanted : self._shown_from]
+            self._shown_from = wanted
+            height = self.virtual_size.height
+            await self.mount_all([self._make(turn) for turn in earlier], before=0)
+            self.call_after_refresh(self._keep_place, height)
+
+    def _keep_place(self, height: int) -> None:
+        self.scroll_relative(y=self.virtual_size.height - height, animate=False)
+
+    def _mark(self, index: int) -> None:
+        self._current = index
+        for view in self.views:
+            view.set_class(self.has_focus and self.current is not None and view.turn == self.current.id, "-current")
+
+    def on_focus(self) -> None:
+        self._mark(self._current)
+
+    def on_blur(self) -> None:
+        self._mark(self._current)
+
+    async def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        await self._more_above()
+
+    def action_page_up(self) -> None:
+        self.call_next(self._more_above)
+        super().action_page_up()
+
+    async def _more_above(self) -> None:
+        if self.scroll_y <= 2 and self._shown_from > 0:
+            await self._lay_out_from(self._shown_from - 1)
+
+    def _settle(self) -> None:
+        for view in self.views[-2:]:
+            view.settle()

@@ -1,0 +1,319 @@
+"""One message on the screen: its text, who proposed it, and what it took."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Size
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.widget import Widget
+
+from specchat.console import printable
+from specchat.provenance import Author, Span
+from specchat.tui.rendering import NOWHERE, Body, Colours, Line, cell_to_character, raw_lines
+
+GUTTER = 2  # columns
+_SHADES = ((0.0, "·"), (0.34, "░"), (0.67, "▒"), (1.01, "█"))  # up to this share of guessed characters
+_REST = 4.0  # times as long as drawing took does a growing text wait before it is drawn again
+_AUTHORS = list(Author)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How messages are shown."""
+
+    rendered: bool = True
+    tint: str = "gutter"  # off, gutter or token
+    fold_thinking: bool = True
+    plain_marker: bool = True
+
+    @property
+    def raw(self) -> bool:
+        """Single tokens can be told apart in the source only."""
+        return not self.rendered or self.tint == "token"
+
+
+class TurnView(Widget):
+    """A question or a reply. Its text may grow; it is drawn when `settle` or `finish` is called."""
+
+    DEFAULT_CSS = """
+    TurnView { height: auto; width: 1fr; margin: 0 0 1 0; padding: 0 1 0 0; }
+    TurnView.-current { background: $boost; }
+    """
+    ALLOW_SELECT = True
+
+    def __init__(self, turn: int, who: str, view: View, colours: Colours, *, when: str = "") -> None:
+        super().__init__(classes="turn")
+        self.turn = turn  # its id in the chat
+        self.who = printable(who)
+        self.when = when
+        self.branch = ""  # "2/3" where there are others
+        self.figures = ""  # the line below
+        self.note = ""  # a second one: where a copy is from, the verdict of a check
+        self.source = ""
+        self.marker: int | None = None  # the character that plain decoding would be at
+        self.highlighted: tuple[int, int] | None = None
+        self._view = view
+        self._colours = colours
+        self._authors = bytearray()  # for each character the index of its author, from 0 = the model
+        self._growing = False
+        self._unfolded = False
+        self._body = Body(colours)
+        self._lines: list[Line] = []
+        self._strips: dict[int, Strip] = {}
+        self._drawn_width = 0
+        self._drawn_length = -1
+        self._took_s = 0.0
+        self._drawn_at = 0.0
+
+    def begin(self) -> None:
+        """The text will grow."""
+        self._growing = True
+
+    def append(self, text: str, spans: Iterable[Span]) -> None:
+        """More text and who proposed it; not drawn yet."""
+        self.source += printable(text)
+        self.mark(spans)
+
+    def mark(self, spans: Iterable[Span]) -> None:
+        """Note who proposed characters."""
+        for span in spans:
+            if span.end > len(self._authors):
+                self._authors.extend(bytes(span.end - len(self._authors)))
+            self._authors[span.start : span.end] = bytes([_AUTHORS.index(span.author)]) * (span.end - span.start)
+
+    def replace(self, text: str, spans: Iterable[Span] = ()) -> None:
+        """Another text in place of this one."""
+        self.source, self._authors = printable(text), bytearray()
+        self.mark(spans)
+        self._body.reset()
+        self.redraw()
+
+    def settle(self) -> bool:
+        """Draw what was appended, unless drawing the last time took so long that it is too early."""
+        if len(self.source) == self._drawn_length:
+            return False
+        if monotonic() - self._drawn_at < _REST * self._took_s:
+            return False
+        self.redraw()
+        return True
+
+    def finish(self) -> None:
+        """No more text comes."""
+        self._growing = False
+        self.redraw()
+
+    def show(self, view: View, colours: Colours) -> None:
+        """Draw in another way."""
+        if view != self._view or colours != self._colours:
+            self._view, self._colours = view, colours
+            self._body = Body(colours)
+            self.redraw()
+
+    def unfold(self) -> None:
+        """Show or hide what was thought before the answer."""
+        self._unfolded = not self._unfolded
+        self._body.reset()
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Lay the text out anew; its height may change."""
+        self._drawn_length = -1
+        self.refresh(layout=True)
+
+    def update_notes(self) -> None:
+        """Draw head, marker and figures again after they were set."""
+        self._strips.clear()
+        self._drawn_length = -1
+        self.refresh(layout=True)
+
+    @property
+    def thinking(self) -> tuple[int, int] | None:
+        """Where the text of a thought stands, from and to; None without one."""
+        match = re.match(r"\s*<think>(.*?)(</think>\s*|$)", self.source, re.DOTALL)
+        return None if match is None else (match.start(), match.end())
+
+    def code_blocks(self) -> list[tuple[str, str]]:
+        """Language and exact text of each fenced block."""
+        pattern = re.compile(
+            r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.M | re.S
+        )
+        return [(match[2], match[3]) for match in pattern.finditer(self.source)]
+
+    def line_of(self, place: int) -> int:
+        """The line of this widget that shows a character of the source."""
+        self._lay_out(self.size.width)
+        found = 0
+        for y, line in enumerate(self._lines):
+            known = [at for at in line.places if at != NOWHERE]
+            if known and known[0] <= place:
+                found = y + 1
+        return found
+
+    def place_at(self, x: int, y: int) -> int | None:
+        """The character of the source that is shown at a cell of this widget."""
+        self._lay_out(self.size.width)
+        if not 0 <= y - 1 < len(self._lines):
+            return None
+        line = self._lines[y - 1]
+        index = cell_to_character(line.text, x - GUTTER)
+        return line.places[index] if 0 <= index < len(line.places) and line.places[index] != NOWHERE else None
+
+    # What Textual asks.
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        self._lay_out(width)
+        return 1 + len(self._lines) + len(self._below())
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        self._lay_out(width)
+        strip = self._strips.get(y)
+        if strip is None:
+            strip = self._strips[y] = self._strip(y, width)
+        selection = self.text_selection
+        if selection is not None and 0 < y <= len(self._lines) and (span := selection.get_span(y)) is not None:
+            start, end = span
+            style = self.screen.get_component_rich_style("screen--selection")
+            strip = _styled(strip, max(start, GUTTER), width if end == -1 else end, style)
+        return strip.crop_extend(0, width, self.rich_style).apply_style(self.rich_style).apply_offsets(0, y)
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self.refresh()
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The exact source of what is selected, whatever it was rendered to."""
+        places = []
+        for y, line in enumerate(self._lines, 1):
+            span = selection.get_span(y)
+            if span is None:
+                continue
+            start, end = span
+            first = cell_to_character(line.text, start - GUTTER) if start > GUTTER else 0
+            last = len(line.places) if end == -1 else cell_to_character(line.text, end - GUTTER)
+            places += [place for place in line.places[first:last] if place != NOWHERE]
+        if not places:
+            return None
+        return self.source[min(places) : max(places) + 1], "\n"
+
+    def _lay_out(self, width: int) -> None:
+        if (width, len(self.source)) == (self._drawn_width, self._drawn_length) or width <= 0:
+            return
+        if self._growing and width == self._drawn_width and self._drawn_length >= 0:
+            return  # drawn when `settle` says so
+        began = monotonic()
+        inner = max(1, width - GUTTER)
+        folded = self._folded()
+        if self._view.raw or self.who == "You":
+            lines = raw_lines(self.source[folded:], inner)
+        else:
+            lines = self._body.lines(self.source[folded:], inner, growing=self._growing)
+        if folded:
+            moved = [Line(line.segments, _moved(line.places, folded), line.kind) for line in lines]
+            thought = Line((Segment("> thinking ... t shows it", Style(dim=True)),), ())
+            lines = [thought, *moved]
+        self._lines = lines
+        self._strips.clear()
+        self._drawn_width, self._drawn_length = width, len(self.source)
+        self._drawn_at = monotonic()
+        self._took_s = self._drawn_at - began
+
+    def _folded(self) -> int:
+        """How many characters of the source are folded away."""
+        thinking = self.thinking
+        hidden = thinking is not None and self._view.fold_thinking and not self._unfolded and not self._view.raw
+        return thinking[1] if hidden and thinking is not None else 0
+
+    def _below(self) -> list[str]:
+        return [text for text in (self.note, self.figures) if text]
+
+    def _strip(self, y: int, width: int) -> Strip:
+        if y == 0:
+            return self._head(width)
+        if y > len(self._lines):
+            below = self._below()
+            text = below[y - 1 - len(self._lines)] if y - 1 - len(self._lines) < len(below) else ""
+            return Strip([Segment(" " * GUTTER + text, Style.parse(self._colours.muted))])
+        line = self._lines[y - 1]
+        strip = Strip(line.segments)
+        if line.kind == "code":
+            shade = Style(bgcolor=self._colours.code_background)
+            strip = strip.extend_cell_length(width - GUTTER).apply_style(shade)
+        for start, end, style in self._marks(line):
+            text = line.text
+            strip = _styled(
+                strip, Strip([Segment(text[:start])]).cell_length, Strip([Segment(text[:end])]).cell_length, style
+            )
+        return Strip([Segment(self._shade(line) + " ", Style.parse(self._colours.muted)), *strip])
+
+    def _head(self, width: int) -> Strip:
+        right = "  ".join(part for part in (self.branch, self.when) if part)
+        room = max(0, width - len(right) - 2)
+        name = Strip([Segment(self.who, Style.parse(self._colours.accent) + Style(bold=True))]).crop_extend(
+            0, room, None
+        )
+        return Strip([*name, Segment(f" {right} ", Style.parse(self._colours.muted))])
+
+    def _shade(self, line: Line) -> str:
+        """The gutter: how much of a line was guessed."""
+        known = [at for at in line.places if at != NOWHERE]
+        if self._view.tint != "gutter" or not self._authors or not known:
+            return " "
+        share = sum(self._author(at) > 0 for at in known) / len(known)
+        return next(shade for up_to, shade in _SHADES if share <= up_to)
+
+    def _marks(self, line: Line) -> list[tuple[int, int, Style]]:
+        """Styles for ranges of characters of a line: tint, highlighted copy, plain marker."""
+        marks = []
+        if self._view.tint == "token" and self._authors:
+            marks += [(start, end, self._tint(author)) for start, end, author in self._runs(line.places) if author]
+        if self.highlighted is not None:
+            first, last = self.highlighted
+            inside = [i for i, place in enumerate(line.places) if first <= place < last]
+            if inside:
+                marks.append((inside[0], inside[-1] + 1, Style(reverse=True)))
+        if self.marker is not None and self._view.plain_marker:
+            marks += [(i, i + 1, Style(reverse=True)) for i, place in enumerate(line.places) if place == self.marker]
+        return marks
+
+    def _runs(self, places: Sequence[int]) -> list[tuple[int, int, int]]:
+        """Neighbouring characters of one author: start, end, author."""
+        runs: list[tuple[int, int, int]] = []
+        for i, place in enumerate(places):
+            author = self._author(place)
+            if runs and runs[-1][2] == author and runs[-1][1] == i:
+                runs[-1] = (runs[-1][0], i + 1, author)
+            else:
+                runs.append((i, i + 1, author))
+        return runs
+
+    def _author(self, place: int) -> int:
+        return self._authors[place] if 0 <= place < len(self._authors) else 0
+
+    def _tint(self, author: int) -> Style:
+        name = _AUTHORS[author]
+        if name is Author.DRAFT:
+            return Style(underline=True, color=self._colours.draft)
+        return Style(italic=True, underline=name is Author.FILE, color=self._colours.lookup)
+
+
+def _styled(strip: Strip, start: int, end: int, style: Style) -> Strip:
+    """The strip with a style on top from one column to another."""
+    end = min(end, strip.cell_length)
+    if start >= end:
+        return strip
+    before, inside, after = (
+        strip.divide([start, end, strip.cell_length]) if start else (Strip([]), *strip.divide([end, strip.cell_length]))
+    )
+    over = Strip([Segment(s.text, (s.style or Style()) + style) for s in inside])
+    return Strip.join([before, over, after])
+
+
+def _moved(places: Iterable[int], by: int) -> tuple[int, ...]:
+    return tuple(place + by if place != NOWHERE else NOWHERE for place in places)
