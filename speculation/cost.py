@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import inf
 from statistics import median
 
-from speculation.types import Model
+from speculation.types import Interrupted, Model
 
 WIDTHS = (1, 2, 4, 8, 16, 32)  # rows measured at load; between two of them the time is interpolated
 
@@ -31,21 +31,29 @@ class CostTable:
         return self.seconds[low] + slope * (n_rows - low)
 
 
-def measure(model: Model, clock: Callable[[], float], repeats: int = 3) -> CostTable:
+def measure(model: Model, clock: Callable[[], float], repeats: int = 3, budget_s: float = 6.0) -> CostTable:
     """Time forwards of an empty cache and leave it empty: seconds of the fastest of `repeats` runs for each width.
 
     Other load only ever adds time, so the fastest run says most of the machine, and going round the widths lets a
-    disturbance meet them all: a plain step that was measured too slow makes every guess look cheap. The model must be
-    able to rewind.
+    disturbance meet them all: a plain step that was measured too slow makes every guess look cheap. After `budget_s`,
+    and where a forward is interrupted, what was measured so far has to do; live prices mend it. The model must be
+    able to rewind. Raises Interrupted before anything was measured.
     """
     widths = [n for n in WIDTHS if n <= min(model.max_rows, model.n_ctx)]
-    seconds = dict.fromkeys(widths, inf)
-    for _ in range(repeats):
-        for width in widths:
-            started = clock()
+    seconds: dict[int, float] = {}
+    began = clock()
+    for width in widths * repeats:
+        if len(seconds) > 2 and clock() - began > budget_s:
+            break
+        started = clock()
+        try:
             model.forward([0] * width, n_rows=width)
-            seconds[width] = min(seconds[width], clock() - started)
-            model.rewind(0)
+        except Interrupted:
+            if not seconds:
+                raise
+            break
+        seconds[width] = min(seconds.get(width, inf), clock() - started)
+        model.rewind(0)
     return CostTable({width: max(taken, seconds[1]) for width, taken in seconds.items()})
 
 

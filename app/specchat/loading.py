@@ -15,6 +15,7 @@ from speculation.types import SpeculationError
 from speculation.vocabulary import why_incompatible
 
 CONTEXT = 8192  # tokens
+MEASURING_S = 6.0  # that taking prices may take
 
 
 class UnfitDraft(SpeculationError):
@@ -122,11 +123,20 @@ def _prices(
     known = None if prices is None else as_prices(prices.get(key))
     if known is not None:
         return known
-    target.interrupt = lambda: progress is not None and not progress(1.0)
+    skipped = False
+
+    def interrupt() -> bool:
+        nonlocal skipped
+        skipped = skipped or (progress is not None and not progress(1.0))
+        return skipped
+
+    target.interrupt = interrupt
+    began = clock()
     try:
-        table = measure(target, clock)
+        table = measure(target, clock, budget_s=MEASURING_S)
     finally:
         target.interrupt = None
-    if prices is not None:
+    # Prices that were taken in a hurry, or beside other work, are good enough until they are taken anew.
+    if prices is not None and not skipped and clock() - began < MEASURING_S:
         prices.put(key, {str(rows): seconds for rows, seconds in table.seconds.items()})
     return table

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
+
+import pytest
+
 from speculation.cost import WIDTHS, CostTable, measure
-from speculation.testing import HistoryModel
+from speculation.testing import FakeClock, HistoryModel
+from speculation.types import Interrupted, Logits
 
 
 def test_measured_widths_are_given_back_and_others_interpolated() -> None:
@@ -26,7 +31,7 @@ def test_a_stall_while_measuring_changes_no_price() -> None:
         now += 50.0 if model.forwards % 5 == 1 else 0.5  # every fifth forward takes a hundred times longer
         return now
 
-    table = measure(model, clock)
+    table = measure(model, clock, budget_s=inf)
 
     assert set(table.seconds) == set(WIDTHS)
     assert set(table.seconds.values()) == {0.5}
@@ -42,10 +47,39 @@ def test_load_while_the_first_round_is_measured_makes_no_guess_look_cheap() -> N
         now += 3.0 if model.forwards <= len(WIDTHS) // 2 else 1.0
         return now
 
-    table = measure(model, clock)
+    table = measure(model, clock, budget_s=inf)
 
     assert table.forward_s(2) / table.forward_s(1) == 1.0
 
 
 def test_no_wider_forward_is_measured_than_the_model_gives() -> None:
-    assert set(measure(HistoryModel(5, 1, max_rows=7), iter(range(1000)).__next__).seconds) == {1, 2, 4}
+    assert set(measure(HistoryModel(5, 1, max_rows=7), iter(range(1000)).__next__, budget_s=inf).seconds) == {1, 2, 4}
+
+
+def test_measuring_ends_when_its_time_is_over_with_what_it_has() -> None:
+    model = HistoryModel(5, 1)
+
+    table = measure(model, FakeClock(1.0), budget_s=5.0)
+
+    assert len(table.seconds) >= 3
+    assert model.forwards < 3 * len(WIDTHS)
+    assert model.n_past == 0
+
+
+class Skipping(HistoryModel):
+    """Somebody presses Esc during a forward of some width."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(5, 1)
+        self._at = at
+
+    def forward(self, tokens: object, *, n_rows: int) -> Logits:
+        if n_rows == self._at:
+            raise Interrupted("stopped")
+        return super().forward(tokens, n_rows=n_rows)  # type: ignore[arg-type]
+
+
+def test_measuring_that_is_skipped_leaves_the_prices_that_were_taken() -> None:
+    assert set(measure(Skipping(8), FakeClock()).seconds) == {1, 2, 4}
+    with pytest.raises(Interrupted):
+        measure(Skipping(1), FakeClock())

@@ -122,7 +122,7 @@ class SpecchatApp(Actions):
             yield SpeculationPanel(id="figures")
         yield Composer(self.folder, lambda text: self.engine.count(text), id="composer")
         yield Status(id="status")
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         theme = self.settings.view.theme

@@ -206,8 +206,13 @@ class EngineThread:
         from specchat.session import ChatSession
         from speculation.llama import EngineLog
 
-        def progress(done: float) -> bool:
-            self._post(LoadProgress(title, done))
+        shown = -1.0
+
+        def progress(done: float) -> bool:  # called many times a second, also while steps are timed
+            nonlocal shown
+            if done - shown >= 0.01 or (done == 1.0 and shown != done):
+                shown = done
+                self._post(LoadProgress(title, done))
             return not (self._stopping.is_set() or self._closing)
 
         engines = load_engines(path, options, EngineLog(), progress, kept_prices())

@@ -114,16 +114,27 @@ def rendered_lines(source: str, width: int, colours: Colours) -> list[Line]:
 
 
 def raw_lines(source: str, width: int) -> list[Line]:
-    """The source as it stands, long lines broken anywhere."""
+    """The source as it stands; long lines are broken behind a blank, or anywhere where a word is too long."""
     lines = []
     start = 0
     for text in source.split("\n"):
-        shown = text.expandtabs(1)  # a tab is one character, and so one place
-        for piece in chop_cells(shown, max(1, width)) or [""]:
+        shown = text.replace("\t", " ")  # one character, and so one place
+        for piece in _broken(shown, max(1, width)):
             lines.append(Line((Segment(piece),), tuple(range(start, start + len(piece)))))
             start += len(piece)
         start += 1
     return lines
+
+
+def _broken(text: str, width: int) -> list[str]:
+    pieces, at = [], 0
+    while cell_len(ahead := text[at : at + width + 1]) > width:
+        fits = len(chop_cells(ahead, width)[0]) or 1
+        blank = ahead.rfind(" ", 0, fits + 1)
+        cut = blank + 1 if blank > 0 else fits
+        pieces.append(ahead[:cut])
+        at += cut
+    return [*pieces, text[at:]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,8 @@ from textual.widgets import Static
 
 from specchat.attachments import Attachment
 from specchat.chat import Chat, Turn
-from specchat.console import figures, printable
+from specchat.console import printable
 from specchat.conversation import Role
-from specchat.live import Live
 from specchat.provenance import Author, Origin, Span
 from specchat.tui.engine_thread import Request
 from specchat.tui.messages import CheckEnded, CheckProgress, Ended, Grew, ReadingShown, Refused
@@ -26,6 +25,7 @@ from specchat.tui.widgets.transcript import Transcript
 from specchat.tui.widgets.turn import TurnView, View
 
 if TYPE_CHECKING:
+    from specchat.session import Reply
     from specchat.tui.engine_thread import EngineThread
 
 _NEAR = 12  # characters of the model's own between two pieces of one copy
@@ -262,7 +262,7 @@ class ChatView(Vertical):
         shown.marker = None if view is None else view.marker
         stopped = {None: "stopped  ", "length": "cut at the limit  ", "context": "the context is full  "}
         how = stopped.get(None if reply.finish is None else str(reply.finish), "")
-        shown.figures = f"{how}{figures(reply).replace(' · ', '  ')}"
+        shown.figures = how + figures_line(reply)
         if view is not None:
             if view.source != printable(turn.text):
                 view.replace(turn.text, shown.spans)
@@ -491,6 +491,12 @@ def copied_pieces(spans: Sequence[Span]) -> list[tuple[int, int, Origin]]:
     return pieces
 
 
-def live_line(live: Live) -> str:
-    """The reason of the last choice, as one line."""
-    return f"{live.guess} > {live.guesser}: {live.reason}" if live.reason else live.guess
+def figures_line(reply: Reply) -> str:
+    """What a reply took, in the order that the eye learns."""
+    counted = reply.totals
+    parts = [f"{counted.emitted} tok"]
+    parts += [] if counted.tokens_per_s is None else [f"{counted.tokens_per_s:.1f} tok/s"]
+    parts += [] if counted.tokens_per_step is None else [f"{counted.tokens_per_step:.2f} tok/step"]
+    parts += [] if counted.alpha is None else [f"accepted {counted.alpha:.0%}"]
+    parts += [] if reply.speed_up is None else [f"x{reply.speed_up:.2f} est"]
+    return "  ".join([*parts, f"seed {reply.seed}"])
