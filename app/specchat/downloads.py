@@ -34,7 +34,10 @@ Fetch = Callable[[str, Path], Path]  # (requirement, empty folder) -> its wheel,
 
 
 class Progress(Protocol):
-    """Shows how far a pull or a check is: one start, then advances that add up to the total at most."""
+    """Shows how far a pull or a check is: one start, then advances that add up to the total at most.
+
+    An advance of 0 says that the pull still waits for bytes. What a call raises ends the pull, which keeps its parts.
+    """
 
     def start(self, total_bytes: int, /) -> None: ...
 
@@ -296,10 +299,9 @@ class _Bar:
         progress.start(total_bytes)
 
     def reach(self, position: int) -> None:
-        more_bytes = min(position, self._total_bytes) - self._shown_bytes
-        if more_bytes > 0:
-            self._shown_bytes += more_bytes
-            self._progress.advance(more_bytes)
+        more_bytes = max(0, min(position, self._total_bytes) - self._shown_bytes)
+        self._shown_bytes += more_bytes
+        self._progress.advance(more_bytes)
 
     def from_here(self, start: int) -> Callable[[int], None]:
         return lambda fetched_bytes: self.reach(start + fetched_bytes)

@@ -93,7 +93,7 @@ class Recorder:
 
     def advance(self, more_bytes: int) -> None:
         assert self.total_bytes is not None, "not started"
-        assert more_bytes > 0, "went back"
+        assert more_bytes >= 0, "went back"
         self.done_bytes += more_bytes
         assert self.done_bytes <= self.total_bytes, "went beyond the total"
 

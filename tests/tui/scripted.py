@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from specchat.conversation import Message, Role
-from specchat.live import LiveFigures
+from specchat.live import Live, LiveFigures
 from specchat.provenance import Author, Origin, Span
 from specchat.session import Checked, Reply
 from specchat.settings import Settings, SettingsFile
@@ -91,6 +91,7 @@ class ScriptedEngine(EngineThread):
         self.stopped = False
         self._writing: Iterator[None] | None = None
         self._count = 0
+        self._live: Live | None = None
 
     def start(self) -> None:
         """No thread."""
@@ -138,6 +139,8 @@ class ScriptedEngine(EngineThread):
         if self._writing is not None:
             for _ in islice(self._writing, steps):
                 pass
+            if self._live is not None:
+                self._post(Figures(self._live))
 
     def _write_all(self, request: Request, pieces: Sequence[Piece]) -> Iterator[None]:
         self._post(ReadingShown(request.turn, 0, 120, 40, None))
@@ -169,7 +172,7 @@ class ScriptedEngine(EngineThread):
                         (Priced(PLAIN, 0, 1.0, PLAIN_S), Priced("lookup", 8, 6.1, 2.4 * PLAIN_S)))  # fmt: skip
             figures.add(step, plan)
             self._post(Grew(request.turn, piece.text, (span,), max(0, at // 2)))
-            self._post(Figures(figures.snapshot(context_tokens=120 + i, memory_bytes=1_600_000_000, who=who)))
+            self._live = figures.snapshot(context_tokens=120 + i, memory_bytes=1_600_000_000, who=who)
             at += len(piece.text)
             yield
         self._writing = None

@@ -91,7 +91,8 @@ class SettingsText:
             document: Any = tomlkit.parse(self._uncommented(edits).text.replace("\r\n", "\n"))
             for place, value in edits.items():
                 spelled = _spelled(place, value)
-                long = isinstance(spelled, str) and "\n" in spelled
+                # Not with a carriage return, which readers of TOML may drop there.
+                long = isinstance(spelled, str) and "\n" in spelled and "\r" not in spelled
                 _table(document, place)[place[-1]] = tomlkit.string(spelled, multiline=True) if long else spelled
             for place in removed:
                 del _table(document, place)[place[-1]]
@@ -115,7 +116,7 @@ class SettingsText:
                     candidate = SettingsText.read(self.path, live)
                 except SettingsError:
                     continue
-                if place not in present.known and candidate._differs_only(present, wanted):
+                if candidate._differs_only(present, wanted):
                     present = candidate
                     break
         return present
@@ -131,10 +132,10 @@ def template() -> str:
     blocks = [INTRODUCTION]
     for section in ((), *((name,) for name in SECTIONS)):
         own = [place for place in KEYS if place[:-1] == section]
-        shown = [f"# {place[-1]} = {json.dumps(_spelled(place, KEYS[place].default))}" for place in own]
-        width = max(map(len, shown))
+        keys = [f"# {place[-1]} = {json.dumps(_spelled(place, KEYS[place].default))}" for place in own]
+        width = max(map(len, keys))
         explained = [KEYS[place].metadata["explained"] for place in own]
-        lines = [f"{setting:{width}}  # {meaning}\n" for setting, meaning in zip(shown, explained, strict=True)]
+        lines = [f"{each:{width}}  # {meaning}\n" for each, meaning in zip(keys, explained, strict=True)]
         blocks.append("".join([*(f"[{name}]\n" for name in section), *lines]))
     return "\n".join(blocks)
 
@@ -164,8 +165,8 @@ def _table(document: Any, place: Place) -> Any:
     import tomlkit
 
     table = document
-    for depth, name in enumerate(place[:-1], 2):
-        table = table.setdefault(name, tomlkit.table(is_super_table=depth < len(place)))
+    for name in place[:-1]:
+        table = table.setdefault(name, tomlkit.table())
     return table
 
 

@@ -113,15 +113,18 @@ class SpecchatApp(Actions):
         self.folder = folder or Path.cwd()
         self._chats: list[Chat] = []
         self._asked_to_leave = False
+        self._status = Status(id="status")
+        self._panel = SpeculationPanel(id="figures")
+        self._settings_panel: SettingsPanel | None = None
         self._copied_blocks = -1
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
         with Horizontal(id="middle"):
             yield ChatView(self._look(), lambda: self.engine, self._now, id="chat")
-            yield SpeculationPanel(id="figures")
+            yield self._panel
         yield Composer(self.folder, lambda text: self.engine.count(text), id="composer")
-        yield Status(id="status")
+        yield self._status
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -161,13 +164,13 @@ class SpecchatApp(Actions):
     @on(LoadProgress)
     def _loading(self, message: LoadProgress) -> None:
         done = f"{message.done:.0%}" if message.done < 1 else "timing its steps, once for this machine"
-        self.query_one(Status).say(f"loading {message.name}: {done}  Esc stops")
+        self._status.say(f"loading {message.name}: {done}  Esc stops")
 
     @on(ModelReady)
     def _model_ready(self, message: ModelReady) -> None:
         loaded = self.loaded = message.loaded
         remembered = self.settings.target(loaded.name)
-        self.query_one(Status).say(f"{self.settings.guess.mode}  ready, loaded in {loaded.load_s:.1f} s")
+        self._status.say(f"{self.settings.guess.mode}  ready, loaded in {loaded.load_s:.1f} s")
         self._show_engine()
         self._redraw()
         for notice in loaded.notices:
@@ -177,7 +180,7 @@ class SpecchatApp(Actions):
 
     @on(ModelMissing)
     def _missing(self, message: ModelMissing) -> None:
-        self.query_one(Status).say(f"{message.name} is not here yet: Ctrl+L fetches it")
+        self._status.say(f"{message.name} is not here yet: Ctrl+L fetches it")
         draft = f" and its draft {message.draft}" if message.draft else ""
         self.chat_view.welcome(
             f"{WELCOME}\n{message.name}{draft} ({size(message.size_bytes)}) must be fetched first. "
@@ -190,24 +193,25 @@ class SpecchatApp(Actions):
         self.tell(message.text, "error")
         if message.fatal_to:
             self.loaded = None
-            self.query_one(Status).say("no model is loaded: Ctrl+L chooses one")
+            self._status.say("no model is loaded: Ctrl+L chooses one")
             self._redraw()
-        for panel in self.query(SettingsPanel):
-            panel.take(self.settings)
+        if self._settings_panel is not None:
+            self._settings_panel.take(self.settings)
 
     @on(Figures)
     def _figures(self, message: Figures) -> None:
-        self.query_one(Status).show(message.live)
-        self.query_one(SpeculationPanel).show(message.live)
-        for panel in self.query(SettingsPanel):
-            panel.show(message.live)
+        self._status.show(message.live)
+        if self._panel.display:
+            self._panel.show(message.live)
+        if self._settings_panel is not None:
+            self._settings_panel.show(message.live)
         self._show_engine(message.live.memory_bytes)
 
     def _show_engine(self, memory_bytes: int | None = None) -> None:
         loaded = self.loaded
         if loaded is not None:
             idle = loaded.draft if self.settings.guess.mode in ("lookup", "off") else None
-            self.query_one(Status).show_engine(Engine(loaded.back_end, memory_bytes, idle))
+            self._status.show_engine(Engine(loaded.back_end, memory_bytes, idle))
 
     # Sending.
 
@@ -323,24 +327,24 @@ class SpecchatApp(Actions):
         context = self.settings.context
         remembered = self.settings.targets.get(wanted.model or "")
         guess = self.settings.guess.mode if remembered is None or remembered.guess is None else remembered.guess
-        self.query_one(Status).say("loading ...")
-        self.query_one(Status).show(None)
+        self._status.say("loading ...")
+        self._status.show(None)
         self.engine.load(replace(wanted, guess=guess, n_ctx=context.size, n_threads=context.threads))
 
     async def action_settings(self) -> None:
         """Open or close the settings beside the chat."""
-        open_panels = list(self.query(SettingsPanel))
-        if open_panels:
-            await open_panels[0].remove()
+        if self._settings_panel is not None:
+            panel, self._settings_panel = self._settings_panel, None
+            await panel.remove()
             self._show_panel()
             self.composer.focus_prompt()
             return
         from specchat.tui.drafts import draft_choices
 
-        panel = SettingsPanel(self.settings, draft_choices(self.loaded))
-        await self.query_one("#middle").mount(panel)
+        self._settings_panel = SettingsPanel(self.settings, draft_choices(self.loaded))
         self._show_panel()
-        panel.focus()
+        await self.query_one("#middle").mount(self._settings_panel)
+        self._settings_panel.focus()
 
     @on(SettingsPanel.Closed)
     async def _settings_closed(self) -> None:
@@ -354,7 +358,7 @@ class SpecchatApp(Actions):
         """Stop the reply; else close the settings; else back to the prompt."""
         if self.chat_view.stop() or self.loaded is None:
             self.engine.stop()
-        elif list(self.query(SettingsPanel)):
+        elif self._settings_panel is not None:
             await self.action_settings()
         elif self.chat_view.editing is not None:
             self.chat_view.editing = None
@@ -406,8 +410,8 @@ class SpecchatApp(Actions):
         self.engine.choose(settings.guess.mode)
         self.engine.refresh()
         self.chat_view.sources = settings.guess.sources
-        for panel in self.query(SettingsPanel):
-            panel.take(settings)
+        if self._settings_panel is not None:
+            self._settings_panel.take(settings)
         if settings.view.theme in self.available_themes and settings.view.theme != self.theme:
             self.theme = settings.view.theme
         self._show_panel()
@@ -431,8 +435,7 @@ class SpecchatApp(Actions):
         self.query_one("#title", Static).update(printable(f"specchat  {title}{' ' * room}{models}"))
 
     def _show_panel(self) -> None:
-        panel = self.query_one(SpeculationPanel)
-        panel.display = self.settings.view.panel and self.size.width >= WIDE and not list(self.query(SettingsPanel))
+        self._panel.display = self.settings.view.panel and self.size.width >= WIDE and self._settings_panel is None
 
     def on_resize(self) -> None:
         """The figures leave a narrow screen first."""

@@ -38,7 +38,10 @@ if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.opening import Shelf
     from specchat.session import ChatSession, Event, ReplySettings
 
-POST_S = 0.05  # between two messages of a reply; a screen is redrawn no more often
+POST_S = 0.05  # between two messages of a reply
+FIGURES_S = (
+    0.2  # between two sets of figures: faster than they can be read, drawing them only takes time from the engine
+)
 _CLOSE_S = 1.5  # that closing waits for the engine to come to a halt
 
 
@@ -76,6 +79,7 @@ class _Stream:
     begun: int  # characters of the reply that stood before
     text: list[str] = field(default_factory=list)
     posted_at: float = 0.0
+    figures_at: float = 0.0
     posted_spans: int = 0
 
     def placed(self, spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -354,7 +358,7 @@ class EngineThread:
             if isinstance(event, Reading):
                 left = event.seconds_left
                 self._post(ReadingShown(request.turn, event.read, event.total, event.reused, left))
-                authorship = authorship or Authorship(self._places(session, request), request.turn)
+                authorship = authorship or Authorship(self._places(session, request), request.turn, request.begun)
                 continue
             assert authorship is not None
             if isinstance(event, Wrote):
@@ -367,7 +371,7 @@ class EngineThread:
                     self._flush(session, stream, authorship, figures, perf_counter() - started)
             else:
                 authorship.finish()
-                self._flush(session, stream, authorship, figures, perf_counter() - started)
+                self._flush(session, stream, authorship, figures, perf_counter() - started, is_last=True)
                 written = session.messages[-1] if event.steps else None
                 spans = clipped(authorship.spans, len(event.text))
                 self._post(Ended(request.turn, event, written, stream.placed(spans)))
@@ -380,6 +384,8 @@ class EngineThread:
         authorship: Authorship,
         figures: LiveFigures,
         elapsed_s: float,
+        *,
+        is_last: bool = False,
     ) -> None:
         plain_s = figures.plain_step_s
         marker = None
@@ -387,13 +393,14 @@ class EngineThread:
             marker = stream.begun + plain_position(authorship.ends, elapsed_s, plain_s)
         spans = stream.placed(authorship.spans[max(0, stream.posted_spans - 1) :])  # the last one may have grown
         self._post(Grew(stream.turn, "".join(stream.text), spans, marker))
-        live = figures.snapshot(
-            context_tokens=session.context_tokens,
-            guess=str(session.guess),
-            memory_bytes=memory_in_use(),
-            who=authorship.who,
-        )
-        self._post(Figures(live))
+        now = perf_counter()
+        if now - stream.figures_at >= FIGURES_S or is_last:
+            stream.figures_at = now
+            guess, memory = str(session.guess), memory_in_use()
+            live = figures.snapshot(
+                context_tokens=session.context_tokens, guess=guess, memory_bytes=memory, who=authorship.who
+            )
+            self._post(Figures(live))
         stream.text.clear()
         stream.posted_spans = len(authorship.spans)
         stream.posted_at = perf_counter()
@@ -405,7 +412,7 @@ class EngineThread:
         if allowed >= {"prompt", "reply", "turn", "file"}:
             session.copy_only_from(None)
         else:
-            session.copy_only_from(lambda index: str(places.find(index).author) in allowed)
+            session.copy_only_from(lambda index: str(places.author(index)) in allowed)
         return places
 
     def _check(self, session: ChatSession, request: Request) -> None:

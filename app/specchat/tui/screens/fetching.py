@@ -26,6 +26,7 @@ class Fetching(Vertical):
     DEFAULT_CSS = """
     Fetching {
         height: auto;
+        margin-top: 1;
         display: none;
         &.-running { display: block; }
         ProgressBar, Bar { width: 1fr; height: 1; }
@@ -64,7 +65,7 @@ class Fetching(Vertical):
 
     def compose(self) -> ComposeResult:
         """A bar, and the figures in words."""
-        yield ProgressBar(show_eta=False)
+        yield ProgressBar(show_percentage=False, show_eta=False)
         yield Static(markup=False)
 
     def start(self, models: Sequence[Model]) -> None:

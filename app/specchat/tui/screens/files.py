@@ -214,7 +214,7 @@ class FilePicker(ModalScreen[Path | None]):
 def _drawn(query: str, name: str) -> Content:
     """A name with the letters that matched standing out; what leads to the file is dim."""
     shown = label(name)
-    drawn = Content(shown).stylize("$text-muted", 0, shown.rstrip("/").rfind("/") + 1)
+    drawn = Content(shown).stylize("dim", 0, shown.rstrip("/").rfind("/") + 1)
     if is_typed_path(query):
         return drawn
     # One mark stands for one character, but some names lose their length on the way.

@@ -27,7 +27,8 @@ if TYPE_CHECKING:  # loads the engine, which the first frame does not wait for
     from specchat.opening import Shelf
 
 WIDE = 108  # columns from which the table has room for all it can say
-LOW = 16  # rows under which the table needs all of them
+LOW = 22  # rows under which the table needs nearly all of them
+TINY = 10  # and where even its head is too much
 KEYS = (("Enter", "load"), ("p", "fetch"), ("x", "stop fetching"), ("/", "filter"), ("Esc", "close"))
 
 
@@ -48,7 +49,7 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
         & > Vertical {
             width: 112;
             max-width: 100%;
-            height: 24;
+            height: auto;
             max-height: 100%;
             border: round $primary;
             background: $surface;
@@ -56,14 +57,20 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
         }
         Static { height: auto; }
         #models-memory { color: $text-muted; margin-bottom: 1; text-wrap: nowrap; text-overflow: ellipsis; }
-        DataTable { height: 1fr; background: $surface; }
+        DataTable { height: auto; max-height: 40vh; background: $surface; background-tint: $surface; }
         #models-filter { display: none; }
-        #models-about { margin: 1 0; }
-        #models-news { display: none; text-wrap: nowrap; text-overflow: ellipsis; }
-        #models-news.-problem { color: $text-error; text-wrap: wrap; }
-        #models-keys { text-wrap: nowrap; text-overflow: ellipsis; }
-        &.-told #models-news, &.-filtered #models-filter { display: block; }
-        &.-low #models-about, &.-low #models-memory { display: none; }
+        #models-about { margin-top: 1; }
+        #models-news { margin-top: 1; }
+        #models-news.-problem { color: $text-error; }
+        #models-keys { margin-top: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        &.-filtered #models-filter { display: block; }
+        &.-low {
+            Vertical { height: 100%; }
+            DataTable { height: 1fr; max-height: 100%; scrollbar-size-horizontal: 0; }
+            #models-about, #models-memory { display: none; }
+            #models-news, #models-keys, Fetching { margin: 0; }
+        }
+        &.-tiny #models-keys { display: none; }
     }
     """
 
@@ -106,6 +113,8 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
     @on(Resize)
     def _resized(self, message: Resize) -> None:
         self.set_class(message.size.height < LOW, "-low")
+        self.set_class(message.size.height < TINY, "-tiny")
+        self._table.show_header = message.size.height >= TINY
         if (message.size.width >= WIDE) != self._wide:
             self._wide = not self._wide
             self._fill()
@@ -123,7 +132,9 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
     @on(DataTable.RowHighlighted)
     def _highlighted(self) -> None:
         model = self._marked()
-        self.query_one("#models-about", Static).update("" if model is None else Content(self._facts.about(model)))
+        text = "" if model is None else self._facts.about(model)
+        about = Content(text).stylize("bold", 0, text.find("\n"))
+        self.query_one("#models-about", Static).update(about)
 
     @on(DataTable.RowSelected)
     def _chosen(self) -> None:
@@ -232,4 +243,3 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
         news = self.query_one("#models-news", Static)
         news.update(Content(label(text)))
         news.set_class(is_problem, "-problem")
-        self.add_class("-told")

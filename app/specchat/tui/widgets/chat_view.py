@@ -110,15 +110,16 @@ class ChatView(Vertical):
         self._shown: dict[int, Shown] = {}
         self._copies = _Copies()
         self._checking: int | None = None
+        self._transcript = Transcript(self._make, id="transcript")
 
     def compose(self) -> ComposeResult:
         yield Static(id="welcome", markup=False)
-        yield Transcript(self._make, id="transcript")
+        yield self._transcript
         yield Static(id="activity", markup=False)
 
     @property
     def transcript(self) -> Transcript:
-        return self.query_one(Transcript)
+        return self._transcript
 
     @property
     def last_reply(self) -> Turn | None:
@@ -181,9 +182,7 @@ class ChatView(Vertical):
         self.busy = turn.id
         shown = self._shown[turn.id]
         shown.continued = True
-        view = self.transcript.view(turn.id)
-        if view is not None:
-            view.begin()
+        self.transcript.grow(turn.id)
         seed = None if turn.reply is None else turn.reply.seed
         self._engine().write(self._request(turn, "go_on", turn, seed=seed, begun=turn.text))
         self.activity("reading ...")
@@ -238,8 +237,8 @@ class ChatView(Vertical):
 
     @on(Grew)
     def _grew(self, message: Grew) -> None:
-        view = self.transcript.view(message.turn)
-        if view is not None:
+        view = self._transcript.growing
+        if view is not None and view.turn == message.turn:
             first = not view.source
             view.append(message.text, message.spans)
             view.marker = message.marker
@@ -403,9 +402,7 @@ class ChatView(Vertical):
         self._shown[reply.id] = Shown(f"{self._now():%H:%M}")
         self.busy = reply.id
         await self._draw()
-        view = self.transcript.view(reply.id)
-        if view is not None:
-            view.begin()
+        self.transcript.grow(reply.id)
         self.activity("reading ...")
         self._engine().write(self._request(reply, "reply", question))
 

@@ -21,11 +21,11 @@ GUESSERS = (PLAIN, "draft", "lookup")  # always listed, so that no line moves wh
 _MUTED = "dim"  # "auto" colours, as $text-muted is in most themes, are those of a whole widget
 _AUTHORS = {  # in the order of the list; each with its colour
     Author.MODEL: "$foreground 60%",
-    Author.DRAFT: "$primary",
-    Author.PROMPT: "$secondary",
-    Author.REPLY: "$secondary",
-    Author.TURN: "$secondary",
-    Author.FILE: "$accent",
+    Author.DRAFT: "$text-primary",
+    Author.PROMPT: "$text-secondary",
+    Author.REPLY: "$text-secondary",
+    Author.TURN: "$text-secondary",
+    Author.FILE: "$text-accent",
 }
 
 
@@ -62,7 +62,7 @@ def duration(seconds: float | None) -> str:
     """Seconds as people say them: 9.5 s, 2 min 10 s."""
     if seconds is None or not math.isfinite(seconds):
         return "-"
-    if abs(seconds) < 60:
+    if abs(seconds) < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(abs(seconds)), 60)
     return f"{'-' if seconds < 0 else ''}{minutes} min {rest:02} s"
@@ -116,20 +116,20 @@ class SpeculationPanel(VerticalScroll):
             border-title-color: $text-muted;
             border-title-background: $surface;
         }
-        #heading { color: $text-muted; height: 1; }
-        #guesser { text-style: bold; color: $text-accent; height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
-        #reason { color: $text-muted; min-height: 3; }
-        #rate { height: 3; }
-        #rate Digits { width: 13; color: $text-accent; text-style: bold; }
-        #beside { width: 1fr; height: 3; text-align: right; }
-        #recent { color: $accent; height: 1; }
-        #explanation { color: $text-warning; }
+        #figure-heading { color: $text-muted; height: 1; }
+        #figure-guesser { text-style: bold; color: $text-accent; height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        #figure-reason { color: $text-muted; min-height: 3; }
+        #figure-rate { height: 3; }
+        #figure-rate Digits { width: 13; color: $text-accent; text-style: bold; }
+        #figure-beside { width: 1fr; height: 3; text-align: right; }
+        #figure-recent { color: $accent; height: 1; }
+        #figure-explanation { color: $text-warning; }
         &.-empty .figures { display: none; }
 
         &:ansi {
             background: ansi_default;
             border-left: vkey $border-blurred;
-            #heading, #reason { text-style: dim; }
+            #figure-heading, #figure-reason { text-style: dim; }
             .section { border-top: solid $border-blurred; border-title-background: ansi_default; }
         }
     }
@@ -140,19 +140,19 @@ class SpeculationPanel(VerticalScroll):
         self._live: Live | None = None
 
     def compose(self) -> ComposeResult:
-        yield Static(_apart("Speculation", "F3 hides"), id="heading", markup=False)
-        yield Static("no reply yet", id="guesser", markup=False)
-        yield Static(id="reason", markup=False, classes="figures")
-        with Horizontal(id="rate", classes="figures"):
+        yield Static(_apart("Speculation", "F3 hides"), id="figure-heading", markup=False)
+        yield Static("no reply yet", id="figure-guesser", markup=False)
+        yield Static(id="figure-reason", markup=False, classes="figures")
+        with Horizontal(id="figure-rate", classes="figures"):
             yield Digits(number(None, 5))
-            yield Static(id="beside", markup=False)
-        yield Static(id="recent", markup=False, classes="figures")
-        yield Static(id="rates", markup=False, classes="figures")
+            yield Static(id="figure-beside", markup=False)
+        yield Static(id="figure-recent", markup=False, classes="figures")
+        yield Static(id="figure-rates", markup=False, classes="figures")
         for name, title in (("guessers", "by guesser"), ("authors", "who wrote it"), ("saved", "time saved")):
-            section = Static(id=name, markup=False, classes="section figures")
+            section = Static(id=f"figure-{name}", markup=False, classes="section figures")
             section.border_title = f" {title} "
             yield section
-        yield Static(id="explanation", markup=False, classes="figures")
+        yield Static(id="figure-explanation", markup=False, classes="figures")
 
     def on_mount(self) -> None:
         self._draw()
@@ -180,7 +180,7 @@ class SpeculationPanel(VerticalScroll):
             "explanation": one_line(live.explanation),
         }
         for name, content in contents.items():
-            self.query_one(f"#{name}", Static).update(content)
+            self.query_one(f"#figure-{name}", Static).update(content)
         self.query_one(Digits).update(number(live.totals.tokens_per_step, 5))
 
 
@@ -213,7 +213,7 @@ def _beside(live: Live) -> Content:
 
 def _rates(live: Live) -> Content:
     totals = live.totals
-    counts = f"{totals.accepted:,}/{totals.examined:,}"
+    counts = f"{totals.accepted}/{totals.examined}"
     cost = number(step_cost(totals, live.plain_step_s), 5)
     return Content("\n").join(
         [

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from textual.content import Content
 from textual.geometry import Size
 from textual.validation import ValidationResult, Validator
-from textual.widgets import Checkbox, RadioButton, RadioSet
+from textual.widgets import Checkbox, Input, RadioButton, RadioSet, TextArea
+from textual.widgets.text_area import Edit, EditResult
 
+from specchat.console import printable
 from specchat.settings.keys import KEYS
 
 
@@ -93,3 +95,18 @@ class Allows(Validator):
         except ValueError as error:
             return self.failure(str(error), value)
         return self.success()
+
+
+class NumberInput(Input):
+    """A line to type in. Textual's own sends pasted escape sequences to the terminal."""
+
+    def validate_value(self, value: str) -> str:
+        return printable(value)
+
+
+class Prose(TextArea):
+    """Lines to type in. Textual's own sends pasted escape sequences to the terminal."""
+
+    def edit(self, edit: Edit) -> EditResult:
+        edit.text = printable(edit.text.replace("\r\n", "\n").replace("\r", "\n"))
+        return super().edit(edit)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Checkbox, Input, OptionList, RadioButton, RadioSet, Select, Static, TextArea
+from textual.widgets import Checkbox, Input, RadioButton, RadioSet, Select, Static, TextArea
 
+from specchat.console import printable
 from specchat.tui.widgets.panel import one_line
-from specchat.tui.widgets.settings_controls import Allows, Picks, Tick
+from specchat.tui.widgets.settings_controls import Allows, NumberInput, Picks, Prose, Tick
 
 _MESSAGES = (Checkbox.Changed, Input.Changed, RadioButton.Changed, RadioSet.Changed, Select.Changed, TextArea.Changed)
 _FIXED = "fixed"  # what the second pick of a PerhapsField stands for
@@ -22,7 +24,7 @@ class Field(Vertical):
     """One setting. `key` names it: section and name, joined by a dot."""
 
     def __init__(self, key: str, label: str, hint: str = "") -> None:
-        super().__init__(id=key.replace(".", "-").replace("_", "-"))
+        super().__init__(id=f"settings-{key}".replace(".", "-").replace("_", "-"))
         self.key = key
         self._label = label
         self._hint = Static(hint, classes="hint", markup=False)
@@ -131,7 +133,7 @@ class NumberField(Field):
         super().__init__(key, label)
         self._allows = Allows(key)
         self._words = words
-        self._input = Input(validators=[self._allows], max_length=24, compact=True)
+        self._input = NumberInput(validators=[self._allows], max_length=24, compact=True)
 
     def controls(self) -> Sequence[Widget]:
         return [self._input, Static(self._words, classes="words", markup=False)]
@@ -140,6 +142,11 @@ class NumberField(Field):
         return self._allows.parse(self._input.value)
 
     def put(self, value: object) -> None:
+        try:
+            if self._allows.parse(self._input.value) == value:
+                return  # "0.70" may stay as it was typed
+        except ValueError:
+            pass
         self._input.value = str(value)
 
 
@@ -167,12 +174,11 @@ class PerhapsField(NumberField):
 
 
 class ListField(Field):
-    """A setting that is one of a list, whose labels are shown as they are."""
+    """A setting that is one of a list; by name, the label of each."""
 
-    def __init__(self, key: str, label: str, entries: Mapping[str, str]) -> None:
+    def __init__(self, key: str, label: str, entries: Mapping[str, Text]) -> None:
         super().__init__(key, label)
         self._entries = dict(entries)
-        self._unfit: frozenset[str] = frozenset()
         self._select: Select[str] = Select(self._options(), allow_blank=False, compact=True)
 
     def controls(self) -> Sequence[Widget]:
@@ -184,39 +190,17 @@ class ListField(Field):
     def put(self, value: object) -> None:
         name = str(value)
         if name not in self._entries:
-            self.offer({**self._entries, name: name}, self._unfit)
+            self.offer({**self._entries, name: Text(one_line(name))})
         self._select.value = name
 
-    def offer(self, entries: Mapping[str, str], unfit: frozenset[str] = frozenset()) -> None:
-        """Replace the list and choose its first; the `unfit` are seen and cannot be chosen."""
-        self._entries, self._unfit = dict(entries), unfit
+    def offer(self, entries: Mapping[str, Text]) -> None:
+        """Replace the list and choose its first."""
+        self._entries = dict(entries)
         with self.prevent(*_MESSAGES):
             self._select.set_options(self._options())
-        options = self._select.query_one(OptionList)
-        for at, name in enumerate(self._entries):
-            if name in unfit:
-                options.disable_option_at_index(at)
 
-    def _options(self) -> list[tuple[Content, str]]:
-        return [(Content(label), name) for name, label in self._entries.items()]
-
-
-class TextField(Field):
-    """A setting that is a text of several lines, below its label."""
-
-    def __init__(self, key: str, label: str, hint: str = "") -> None:
-        super().__init__(key, label, hint)
-        self._area = TextArea(compact=True, tab_behavior="focus", highlight_cursor_line=False)
-
-    def controls(self) -> Sequence[Widget]:
-        return [self._area]
-
-    def read(self) -> object:
-        return self._area.text
-
-    def put(self, value: object) -> None:
-        if self._area.text != value:
-            self._area.text = str(value)
+    def _options(self) -> list[tuple[Text, str]]:
+        return [(label, name) for name, label in self._entries.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,40 +213,21 @@ class DraftChoice:
     reason: str
 
 
-class DraftField(ListField):
-    """Which draft model guesses; those that do not fit are listed with the reason."""
+class TextField(Field):
+    """A setting that is a text of several lines, below its label."""
 
-    def __init__(self, choices: Sequence[DraftChoice]) -> None:
-        self._choices = {choice.name: choice for choice in choices}
-        super().__init__("guess.draft", "Draft", self._labels())
+    def __init__(self, key: str, label: str, hint: str = "") -> None:
+        super().__init__(key, label, hint)
+        self._area = Prose(compact=True, tab_behavior="focus", highlight_cursor_line=False)
+        self._whole = ""  # the text, of which the area shows what can be shown
 
-    def on_mount(self) -> None:
-        self.suggest(list(self._choices.values()))
+    def controls(self) -> Sequence[Widget]:
+        return [self._area]
 
-    def suggest(self, choices: Sequence[DraftChoice]) -> None:
-        """Replace the models that can be chosen."""
-        self._choices = {choice.name: choice for choice in choices}
-        self.offer(self._labels(), frozenset(choice.name for choice in choices if not choice.fits))
+    def read(self) -> object:
+        return self._whole if self._area.text == printable(self._whole) else self._area.text
 
     def put(self, value: object) -> None:
-        super().put(value)
-        self._explain()
-
-    def on_select_changed(self) -> None:
-        self._explain()
-
-    def _labels(self) -> dict[str, str]:
-        models = {choice.name: one_line(choice.label) for choice in self._choices.values()}
-        return {"auto": "auto", "none": "none", **models}
-
-    def _explain(self) -> None:
-        name = str(self.read())
-        chosen = self._choices.get(name)
-        lines = []
-        if chosen is not None and chosen.fits:
-            lines.append(Content(f"ok: {one_line(chosen.reason)}"))
-        elif name not in ("auto", "none"):
-            lines.append(Content("the settings name it; not in the list of what is here"))
-        unfit = [choice for choice in self._choices.values() if not choice.fits]
-        lines += [Content(f"no: {one_line(choice.label)}, {one_line(choice.reason)}") for choice in unfit]
-        self.hint(Content("\n").join(lines))
+        if self.read() != value:
+            self._area.text = printable(str(value))
+        self._whole = str(value)

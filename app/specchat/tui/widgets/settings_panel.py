@@ -21,7 +21,8 @@ from specchat.live import Live
 from specchat.settings import Settings
 from specchat.tui.widgets import settings_tabs
 from specchat.tui.widgets.panel import by_guesser, number, one_line, percent, step_cost, times
-from specchat.tui.widgets.settings_fields import DraftChoice, DraftField, Field
+from specchat.tui.widgets.settings_drafts import DraftField
+from specchat.tui.widgets.settings_fields import DraftChoice, Field
 
 WIDTH = 46  # columns of the docked panel
 NARROW = 80  # columns of a terminal below which it takes them all
@@ -46,9 +47,9 @@ class SettingsPanel(Widget):
         background: $surface;
 
         &:focus-within { border-left: vkey $accent; }
-        #head { layout: horizontal; height: 1; padding: 0 1; }
-        #title { width: auto; text-style: bold; color: $text-accent; }
-        #keys { width: 1fr; text-align: right; color: $text-muted; }
+        #settings-head { layout: horizontal; height: 1; padding: 0 1; }
+        #settings-title { width: auto; text-style: bold; color: $text-accent; }
+        #settings-keys { width: 1fr; text-align: right; color: $text-muted; }
         TabbedContent, ContentSwitcher, TabPane { height: 1fr; padding: 0; }
         .pane { height: 1fr; padding: 0 0 0 1; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
 
@@ -67,7 +68,8 @@ class SettingsPanel(Widget):
         Input:disabled { color: $text-disabled; background: transparent; }
         Select { width: 1fr; }
         Select > SelectCurrent { background: $foreground 8%; padding: 0 1; }
-        Select > SelectOverlay { border: none; max-height: 9; background: $panel; }
+        Select > SelectCurrent #label { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        Select > SelectOverlay { border: none; max-height: 12; background: $panel; }
         Picks { layout: horizontal; width: auto; height: 1; background: transparent; overflow: hidden; }
         Pick, Tick { width: auto; margin-right: 2; background: transparent; }
         Pick > .toggle--button, Tick > .toggle--button { color: $foreground 60%; background: transparent; }
@@ -78,16 +80,16 @@ class SettingsPanel(Widget):
         .pane.-broad TextField > .hint, .pane.-broad TextField > .complaint { margin-left: 0; }
         .note { height: auto; color: $text-muted; }
         TextArea { height: 6; background: $foreground 8%; padding: 0 1; }
-        #in-use { height: auto; margin-top: 1; }
-        #measured { height: auto; margin-top: 1; border-top: solid $foreground 20%; border-title-color: $text-muted; }
+        #settings-in-use { height: auto; margin-top: 1; }
+        #settings-measured { height: auto; margin-top: 1; border-top: solid $foreground 20%; border-title-color: $text-muted; }
 
         &:ansi {
-            #keys, .label, .hint, .words, .note { text-style: dim; }
+            #settings-keys, .label, .hint, .words, .note { text-style: dim; }
             Pick > .toggle--button, Tick > .toggle--button { background: ansi_default; }
+            Pick.-on > .toggle--button, Tick.-on > .toggle--button { background: ansi_default; }
             Input, TextArea, Select > SelectCurrent, Select > SelectOverlay { background: $ansi-background; }
             Input:disabled { background: ansi_default; text-style: dim; }
-            Select > SelectOverlay > .option-list--option-disabled { text-style: dim; }
-            #measured { border-top: solid $border-blurred; }
+            #settings-measured { border-top: solid $border-blurred; }
         }
     }
     """
@@ -121,9 +123,9 @@ class SettingsPanel(Widget):
     def compose(self) -> ComposeResult:
         # A plain widget: a child of relative width, as a Horizontal is, would stretch this one over the screen.
         yield Widget(
-            Static("Settings", id="title", markup=False),
-            Static("Tab next  Space choose  Esc close", id="keys", markup=False),
-            id="head",
+            Static("Settings", id="settings-title", markup=False),
+            Static("Tab next  Space choose  Esc close", id="settings-keys", markup=False),
+            id="settings-head",
         )
         contents = {
             "speculation": settings_tabs.speculation(self._drafts),
@@ -134,7 +136,7 @@ class SettingsPanel(Widget):
         with TabbedContent():
             for name, title in _TABS.items():
                 with (
-                    TabPane(title, id=name),
+                    TabPane(title, id=f"settings-{name}"),
                     VerticalScroll(classes="pane" if name == "speculation" else "pane -broad", can_focus=False),
                 ):
                     yield from contents[name]
@@ -145,10 +147,9 @@ class SettingsPanel(Widget):
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """Focus the first field of the open tab."""
-        for control in self.query(f"#{self.query_one(TabbedContent).active} *"):
-            if control.focusable:
-                control.focus(scroll_visible)
-                break
+        for pane in self.query(TabPane):
+            if pane.id == self.query_one(TabbedContent).active:
+                next(control for control in pane.query() if control.focusable).focus(scroll_visible)
         return self
 
     def take(self, settings: Settings) -> None:
@@ -173,10 +174,10 @@ class SettingsPanel(Widget):
             field.show(_value(self._settings, field.key))
 
     def _draw(self) -> None:
-        self.query_one("#measured", Static).update(_measured(self._live))
+        self.query_one("#settings-measured", Static).update(_measured(self._live))
         if self._live is not None:
             used = f"{self._live.context_tokens:,} of {self._live.n_ctx:,} tokens"
-            self.query_one("#in-use", Static).update(Content.assemble(("In use      ", "dim"), used))
+            self.query_one("#settings-in-use", Static).update(Content.assemble(("In use      ", "dim"), used))
 
     @on(Checkbox.Changed)
     @on(Input.Changed)
@@ -204,7 +205,7 @@ class SettingsPanel(Widget):
 
     def action_tab(self, by: int) -> None:
         """Go to the next tab or the one before it."""
-        tabs, names = self.query_one(TabbedContent), list(_TABS)
+        tabs, names = self.query_one(TabbedContent), [f"settings-{name}" for name in _TABS]
         tabs.active = names[(names.index(tabs.active) + by) % len(names)]
         self.call_after_refresh(self.focus)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from rich.text import Text
 from textual.widget import Widget
 from textual.widgets import Static
 
 from specchat.machine import decoding_threads
 from specchat.settings import SOURCES
 from specchat.tui.widgets.panel import one_line
+from specchat.tui.widgets.settings_drafts import DraftField
 from specchat.tui.widgets.settings_fields import (
-    DraftField,
     ListField,
     NumberField,
     PerhapsField,
@@ -45,9 +46,9 @@ def speculation(drafts: DraftField) -> Iterator[Widget]:
     yield PickField("guess.mode", "Guesser", {mode: str(mode) for mode in _GUESSERS}, _GUESSERS)
     yield drafts
     yield PerhapsField("guess.length", "Length", "auto", 4)
-    yield NumberField("guess.pause_below", "Pause", "times plain; 0: never")
+    yield NumberField("guess.pause_below", "Pause <", "x plain speed; 0: never")
     yield TicksField("guess.sources", "Lookup", {source: source for source in SOURCES})
-    measured = Static(id="measured", markup=False)
+    measured = Static(id="settings-measured", markup=False)
     measured.border_title = " measured on this chat "
     yield measured
 
@@ -59,7 +60,7 @@ def sampling() -> Iterator[Widget]:
     yield NumberField("sampling.top_p", "Top-p", "1: all")
     yield NumberField("sampling.min_p", "Min-p", "0: all")
     yield NumberField("sampling.repeat_penalty", "Repeat", "penalty; 1: off")
-    yield NumberField("sampling.repeat_last_n", "  over last", "tokens; 0: off, -1: all")
+    yield NumberField("sampling.repeat_last_n", "  over last", "tokens; -1: all")
     yield PerhapsField("sampling.seed", "Seed", "random", 1)
     yield PerhapsField("sampling.max_tokens", "Max tokens", "none", 512)
     yield PickField("sampling.rule", "Rule", {rule: str(rule) for rule in _RULES}, _RULES)
@@ -70,15 +71,15 @@ def context() -> Iterator[Widget]:
     yield PerhapsField("context.size", "Size", "auto", 8192)
     yield PerhapsField("context.threads", "Threads", "auto", decoding_threads())
     yield Static(_LATER, classes="note", markup=False)
-    yield Static(id="in-use", markup=False)
-    yield TextField("system", "System prompt", "from the next message; all is then read anew")
+    yield Static(id="settings-in-use", markup=False)
+    yield TextField("system", "System prompt", "all is read anew with the next message")
 
 
 def view(themes: Iterable[str]) -> Iterator[Widget]:
     """What the screen shows."""
-    yield ListField("view.theme", "Theme", {name: one_line(name) for name in ("auto", *sorted(themes))})
+    yield ListField("view.theme", "Theme", {name: Text(one_line(name)) for name in ("auto", *sorted(themes))})
     yield PickField("view.tint", "Tint", {tint: str(tint) for tint in _TINTS}, _TINTS)
     yield PickField("view.rendered", "Replies", {True: "rendered", False: "raw"})
-    yield TickField("view.plain_marker", "Show", "where plain decoding would be")
+    yield TickField("view.plain_marker", "Show", "plain marker")
     yield TickField("view.panel", "", "panel of figures")
-    yield TickField("view.fold_thinking", "Fold", "thinking")
+    yield TickField("view.fold_thinking", "Thinking", "folded")

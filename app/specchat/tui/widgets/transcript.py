@@ -15,7 +15,7 @@ from specchat.chat import Turn
 from specchat.tui.widgets.turn import TurnView
 
 AT_ONCE = 20  # messages that are laid out before the first frame, and more at each arrival at the top
-DRAWS_PER_S = 15
+DRAWS_PER_S = 12
 
 
 class Transcript(VerticalScroll, can_focus=True):
@@ -51,7 +51,7 @@ class Transcript(VerticalScroll, can_focus=True):
         self._path: list[Turn] = []
         self._shown_from = 0  # index in the path of the first message that is laid out
         self._current = -1  # index in the path
-        self.following = True
+        self._growing: TurnView | None = None  # the only one that has to be looked at again and again
 
     def on_mount(self) -> None:
         self.set_interval(1 / DRAWS_PER_S, self._settle)
@@ -76,6 +76,17 @@ class Transcript(VerticalScroll, can_focus=True):
     def view(self, turn: int) -> TurnView | None:
         """The widget of a message, if it is laid out."""
         return next((view for view in self.views if view.turn == turn), None)
+
+    def grow(self, turn: int) -> None:
+        """A message that text will be appended to."""
+        self._growing = self.view(turn)
+        if self._growing is not None:
+            self._growing.begin()
+
+    @property
+    def growing(self) -> TurnView | None:
+        """The message that grows, or grew last."""
+        return self._growing
 
     @property
     def views(self) -> list[TurnView]:
@@ -161,5 +172,5 @@ class Transcript(VerticalScroll, can_focus=True):
             await self._lay_out_from(self._shown_from - 1)
 
     def _settle(self) -> None:
-        for view in self.views[-2:]:
-            view.settle()
+        if self._growing is not None:
+            self._growing.settle()

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
@@ -71,6 +72,7 @@ class TurnView(Widget):
         self._drawn_length = -1
         self._took_s = 0.0
         self._drawn_at = 0.0
+        self._marker_line: int | None = None
 
     def begin(self) -> None:
         """The text will grow."""
@@ -101,7 +103,18 @@ class TurnView(Widget):
             return False
         if monotonic() - self._drawn_at < _REST * self._took_s:
             return False
-        self.redraw()
+        before, width, marked = self._lines, self._drawn_width, self._marker_line
+        self._drawn_length = -1
+        if width != self.size.width or width <= 0:
+            self.refresh(layout=True)
+            return True
+        self._lay_out(width)
+        if len(self._lines) != len(before):
+            self.refresh(layout=True)
+        else:  # arranging the whole screen anew costs ten times as much as drawing a line
+            changed = next((i for i, pair in enumerate(zip(before, self._lines, strict=True)) if pair[0] != pair[1]), 0)
+            first = min(changed + 1, marked or changed + 1, self._marker_line or changed + 1)
+            self.refresh(Region(0, first, width, len(self._lines) + 1 - first))
         return True
 
     def finish(self) -> None:
@@ -177,6 +190,12 @@ class TurnView(Widget):
         strip = self._strips.get(y)
         if strip is None:
             strip = self._strips[y] = self._strip(y, width)
+        if y == self._marker_line and self._view.plain_marker:
+            line = self._lines[y - 1]
+            cell = (
+                GUTTER + cell_len(line.text[: line.places.index(self.marker)]) if self.marker in line.places else width
+            )
+            strip = _styled(strip, cell, cell + 1, Style(reverse=True))
         selection = self.text_selection
         if selection is not None and 0 < y <= len(self._lines) and (span := selection.get_span(y)) is not None:
             start, end = span
@@ -218,9 +237,15 @@ class TurnView(Widget):
             moved = [Line(line.segments, _moved(line.places, folded), line.kind) for line in lines]
             thought = Line((Segment("> thinking ... t shows it", Style(dim=True)),), ())
             lines = [thought, *moved]
+        same = 0
+        while same < min(len(lines), len(self._lines)) and lines[same] is self._lines[same]:
+            same += 1
+        if width != self._drawn_width or not self._growing:
+            same = 0
+        self._strips = {y: strip for y, strip in self._strips.items() if 0 < y <= same}
         self._lines = lines
-        self._strips.clear()
         self._drawn_width, self._drawn_length = width, len(self.source)
+        self._marker_line = self._line_with(self.marker)
         self._drawn_at = monotonic()
         self._took_s = self._drawn_at - began
 
@@ -278,9 +303,13 @@ class TurnView(Widget):
             inside = [i for i, place in enumerate(line.places) if first <= place < last]
             if inside:
                 marks.append((inside[0], inside[-1] + 1, Style(reverse=True)))
-        if self.marker is not None and self._view.plain_marker:
-            marks += [(i, i + 1, Style(reverse=True)) for i, place in enumerate(line.places) if place == self.marker]
         return marks
+
+    def _line_with(self, place: int | None) -> int | None:
+        """The line of this widget that shows a character; the plain marker is near the end, so look from there."""
+        if place is None:
+            return None
+        return next((y for y in range(len(self._lines), 0, -1) if place in self._lines[y - 1].places), None)
 
     def _runs(self, places: Sequence[int]) -> list[tuple[int, int, int]]:
         """Neighbouring characters of one author: start, end, author."""
