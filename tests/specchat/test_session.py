@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ import pytest
 from specchat.conversation import Role
 from specchat.kept import Kept, as_prices
 from specchat.loading import EngineOptions, Engines, UnfitDraft, load_engines
-from specchat.session import ChatSession, ContextFull, Guess, Reading, Reply, ReplySettings, Wrote
+from specchat.session import ChatSession, Checked, ContextFull, Guess, Reading, Reply, ReplySettings, Wrote
 from speculation.llama import EngineLog
-from speculation.sampling import GREEDY
+from speculation.sampling import GREEDY, SamplingConfig
 from speculation.types import PLAIN, Finish
 from tests.gguf import tiny
 
@@ -237,3 +238,119 @@ def test_what_a_session_learned_is_taken_up_by_the_next(engines: Engines) -> Non
     for kept in nonsense:
         second.take_up(kept)
     assert second.learned() == first.learned()
+
+
+def test_a_reply_written_anew_takes_the_place_of_the_old_one_which_stands_until_then(engines: Engines) -> None:
+    session = session_on(engines, sampling=SamplingConfig(), seed=None)
+    first = answer(session)
+    *_, second = session.redo()
+    assert isinstance(second, Reply)
+    assert [message.role for message in session.messages] == [Role.USER, Role.ASSISTANT]
+    assert session.messages[-1].text == second.text
+    assert second.reused_tokens == first.prompt_tokens - 1  # nothing of the question is read again
+
+    for event in session.redo():
+        if isinstance(event, Reading):
+            session.stop()
+    assert session.messages[-1].text == second.text
+
+
+@pytest.mark.parametrize("guess", [Guess.OFF, Guess.LOOKUP, Guess.AUTO])
+@pytest.mark.parametrize("sampling", [GREEDY, SamplingConfig()])
+@pytest.mark.parametrize("cut", [1, 7, 23])
+def test_a_reply_that_was_cut_and_continued_is_what_one_run_writes(
+    engines: Engines, guess: Guess, sampling: SamplingConfig, cut: int
+) -> None:
+    whole = answer(session_on(engines, sampling=sampling, seed=5, max_tokens=40)).text
+    session = session_on(engines, sampling=sampling, seed=5, max_tokens=cut)
+    session.guess = guess
+    answer(session)
+    session.settings = replace(session.settings, max_tokens=40 - cut)
+    *_, rest = session.go_on(seed=5)
+
+    assert isinstance(rest, Reply)
+    assert session.messages[-1].text == whole
+    assert len(session.messages) == 2
+    assert rest.read_tokens == 0  # it goes on in the cache
+
+
+def test_there_is_nothing_to_redo_or_continue_in_an_empty_chat(engines: Engines) -> None:
+    session = session_on(engines)
+    with pytest.raises(ValueError, match="no reply to write anew"):
+        session.redo()
+    with pytest.raises(ValueError, match="no reply to continue"):
+        session.go_on()
+
+
+def test_a_check_finds_a_reply_identical_and_leaves_the_conversation_alone(engines: Engines) -> None:
+    session = session_on(engines, sampling=SamplingConfig(), seed=9)
+    session.guess = Guess.LOOKUP
+    reply = answer(session)
+    tokens = [token for step in reply.steps for token in step.tokens]
+    before = list(session.messages)
+
+    *_, checked = session.check(before[:-1], tokens, reply.seed)
+
+    assert checked == Checked(len(tokens), None, None)
+    assert session.messages == before
+    assert session.guess is Guess.LOOKUP
+    assert any(step.guesser == "lookup" for step in answer(session, "more").steps)
+
+
+def test_a_check_names_the_first_token_that_differs_and_how_likely_both_were(engines: Engines) -> None:
+    session = session_on(engines)
+    reply = answer(session)
+    tokens = [token for step in reply.steps for token in step.tokens]
+    forged = [*tokens[:11], (tokens[11] + 1) % 60, *tokens[12:]]
+
+    *_, checked = session.check(session.messages[:-1], forged, reply.seed)
+
+    assert isinstance(checked, Checked)
+    assert checked.tokens == 11
+    assert checked.differs is not None
+    assert checked.chances is not None
+    assert 0 <= checked.chances[0] < checked.chances[1] <= 1  # greedy: the plain one was the likelier
+
+
+def test_a_stopped_check_has_no_verdict(engines: Engines) -> None:
+    session = session_on(engines)
+    reply = answer(session)
+    tokens = [token for step in reply.steps for token in step.tokens]
+    events = []
+    for event in session.check(session.messages[:-1], tokens, reply.seed):
+        events.append(event)
+        if len(events) == 5:
+            session.stop()
+    assert not any(isinstance(event, Checked) for event in events)
+
+
+def test_lookups_copy_only_from_where_they_may(engines: Engines) -> None:
+    session = session_on(engines)
+    session.guess = Guess.LOOKUP
+    text = answer(session).text
+    session.new()
+    session.copy_only_from(lambda index: False)
+    reply = answer(session)
+    assert {step.guesser for step in reply.steps} == {PLAIN}
+    assert reply.text == text
+    session.new()
+    session.copy_only_from(lambda index: index < reply.prompt_tokens)
+    sources = [step.source for step in answer(session).steps if step.source is not None]
+    assert sources
+    assert max(sources) < reply.prompt_tokens
+
+
+def test_a_guesser_chosen_by_hand_drafts_as_far_as_looks_best_or_a_fixed_length(
+    engines: Engines, files: dict[str, Path]
+) -> None:
+    engines.load_draft(files["near"])
+    session = session_on(engines, max_tokens=60)
+    session.guess = Guess.DRAFT
+    free = answer(session).steps
+    assert {step.guesser for step in free if step.drafted} == {"draft"}
+    assert all(step.drafted >= 1 for step in free[:-1])  # also where a draft does not pay: it was asked for
+    session.settings = replace(session.settings, guess_max=3)
+    session.new()
+    fixed = answer(session).steps
+    assert {step.drafted for step in fixed if step.guesser == "draft"} <= {1, 2, 3}
+    assert 3 in {step.drafted for step in fixed}

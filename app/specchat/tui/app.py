@@ -29,7 +29,7 @@ from specchat.tui.widgets.composer import Composer
 from specchat.tui.widgets.panel import SpeculationPanel
 from specchat.tui.widgets.settings_panel import SettingsPanel
 from specchat.tui.widgets.status import Engine, Status
-from specchat.tui.widgets.transcript import Transcript
+from specchat.tui.widgets.transcript import SHARE_ALONE, SHARE_BESIDE_ENGINE, Transcript
 from specchat.tui.widgets.turn import View
 
 if TYPE_CHECKING:
@@ -169,6 +169,8 @@ class SpecchatApp(Actions):
     @on(ModelReady)
     def _model_ready(self, message: ModelReady) -> None:
         loaded = self.loaded = message.loaded
+        on_cores = loaded.back_end == "CPU"
+        self.chat_view.transcript.share = SHARE_BESIDE_ENGINE if on_cores else SHARE_ALONE
         remembered = self.settings.target(loaded.name)
         self._status.say(f"{self.settings.guess.mode}  ready, loaded in {loaded.load_s:.1f} s")
         self._show_engine()

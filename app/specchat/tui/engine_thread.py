@@ -39,9 +39,8 @@ if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.session import ChatSession, Event, ReplySettings
 
 POST_S = 0.05  # between two messages of a reply
-FIGURES_S = (
-    0.2  # between two sets of figures: faster than they can be read, drawing them only takes time from the engine
-)
+FIGURES_S = 0.2  # between two sets of figures
+BESIDE_ENGINE = 5.0  # times as long where drawing takes the engine's own cores
 _CLOSE_S = 1.5  # that closing waits for the engine to come to a halt
 
 
@@ -394,7 +393,8 @@ class EngineThread:
         spans = stream.placed(authorship.spans[max(0, stream.posted_spans - 1) :])  # the last one may have grown
         self._post(Grew(stream.turn, "".join(stream.text), spans, marker))
         now = perf_counter()
-        if now - stream.figures_at >= FIGURES_S or is_last:
+        rest = FIGURES_S * (BESIDE_ENGINE if session.engines.target.weights.back_end == "CPU" else 1.0)
+        if now - stream.figures_at >= rest or is_last:
             stream.figures_at = now
             guess, memory = str(session.guess), memory_in_use()
             live = figures.snapshot(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, HorizontalRule, Markdown
@@ -107,6 +108,13 @@ class _Markdown(Markdown):
         "hr": _Rule,
     }
 
+    def __init__(self, parser: MarkdownIt, markup: str, code_theme: str) -> None:
+        # Not rich's own, which builds a parser for each text: more work than drawing a paragraph.
+        self.markup = markup
+        self.parsed = parser.parse(markup)
+        self.code_theme = self.inline_code_theme = code_theme
+        self.justify, self.style, self.hyperlinks, self.inline_code_lexer = None, "none", False, None
+
 
 def rendered_lines(source: str, width: int, colours: Colours) -> list[Line]:
     """Markdown as it is read, blank lines between blocks included."""
@@ -158,6 +166,7 @@ class Body:
     _at: int = 0  # in the source, where the unsettled part begins
     _fence: str = ""  # the opening line of a block of code of which pieces are settled
     _console: Console | None = None
+    _parser: MarkdownIt = field(default_factory=lambda: MarkdownIt().enable("strikethrough").enable("table"))
 
     def lines(self, source: str, width: int, *, growing: bool) -> list[Line]:
         """All lines. `source` must begin with what was given before, unless `reset` was called."""
@@ -165,7 +174,7 @@ class Body:
         if width != self._width or (not growing and any(block.closing for block in self._settled)):
             self.reset()
             self._width = width
-        blocks = _blocks(source, self._at, self._fence)
+        blocks = _blocks(self._parser, source, self._at, self._fence)
         last = blocks[-1] if blocks else None
         while blocks and growing and (piece := _piece(source, last := blocks[-1])) is not None:
             blocks[-1:] = piece
@@ -197,7 +206,7 @@ class Body:
     def _block_lines(self, source: str, block: _Block) -> list[Line]:
         text = block.opening + source[block.start : block.end] + block.closing
         console = self._console = self._console or _console(self._width, self.colours)
-        markdown = _Markdown(text, code_theme=self.colours.code_theme, hyperlinks=False)
+        markdown = _Markdown(self._parser, text, self.colours.code_theme)
         drawn = console.render_lines(markdown, console.options.update(width=self._width), pad=False)
         while drawn and not "".join(segment.text for segment in drawn[-1]).strip() and not _is_code(text):
             drawn.pop()
@@ -224,15 +233,13 @@ def _console(width: int, colours: Colours) -> Console:
     )
 
 
-_parser = MarkdownIt
-
-
-def _blocks(source: str, start: int, fence: str) -> list[_Block]:
+def _blocks(parser: MarkdownIt, source: str, start: int, fence: str) -> list[_Block]:
     """The top-level blocks from `start` on. `fence`: the part begins inside a block of code opened by this line."""
     text = fence + source[start:]
     line_starts = [0, *(match.end() for match in re.finditer("\n", text)), len(text)]
-    found = []
-    for token in _parser().enable("table").enable("strikethrough").parse(text):
+    found, tokens = [], list[Token]()
+    parser.block.parse(text, parser, {}, tokens)  # what is inside of the blocks does not matter here
+    for token in tokens:
         if token.level == 0 and token.map is not None and token.nesting >= 0:
             first, last = token.map
             begin, end = line_starts[first], line_starts[min(last, len(line_starts) - 1)]

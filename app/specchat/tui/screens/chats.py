@@ -26,7 +26,7 @@ class ChatScreen(ModalScreen[Chat | None]):
         & > Vertical {
             width: 80; max-width: 100%; height: auto; max-height: 80%; border: round $primary; background: $surface;
         }
-        OptionList { border: none; height: auto; max-height: 100%; background: $surface; }
+        OptionList, OptionList:focus { border: none; height: auto; max-height: 100%; background: $surface; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]

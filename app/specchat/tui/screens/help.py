@@ -81,7 +81,7 @@ def _table(title: str, rows: object) -> Table:
     table = Table(
         box=None,
         padding=(0, 2, 0, 0),
-        title=Text(f"\n{title}"),
+        title=Text(f"\n{title}", "bold"),
         title_justify="left",
         title_style="bold",
         show_header=False,

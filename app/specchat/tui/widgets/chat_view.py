@@ -231,7 +231,7 @@ class ChatView(Vertical):
         elif message.total > 0:
             done = message.read / message.total
             left = "" if message.seconds_left is None else f", {message.seconds_left:.0f} s left"
-            bar = "█" * round(20 * done) + "░" * (20 - round(20 * done))
+            bar = "█" * round(12 * done) + "░" * (12 - round(12 * done))
             cached = f", {message.reused} cached" if message.reused else ""
             self.activity(f"reading {bar} {message.read}/{message.total} tokens{cached}{left}  Esc stops")
 

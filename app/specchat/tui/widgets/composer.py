@@ -35,7 +35,7 @@ class Composer(Vertical):
     }
     Composer #completions.-open { display: block; }
     Composer #writing { height: auto; background: $surface; padding: 0 1; border-top: solid $foreground 20%; }
-    Composer #sign { width: 2; color: $accent; }
+    Composer #sign { width: 2; color: $text-accent; }
     Composer #hints { height: 1; padding: 0 1; background: $surface; color: $text-muted; }
     """
 

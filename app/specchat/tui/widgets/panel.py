@@ -117,12 +117,13 @@ class SpeculationPanel(VerticalScroll):
             border-title-background: $surface;
         }
         #figure-heading { color: $text-muted; height: 1; }
-        #figure-guesser { text-style: bold; color: $text-accent; height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
-        #figure-reason { color: $text-muted; min-height: 3; }
+        #figure-guesser { text-style: bold; color: $text-accent; }
+        #figure-guesser { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        #figure-reason { color: $text-muted; height: 4; }
         #figure-rate { height: 3; }
         #figure-rate Digits { width: 13; color: $text-accent; text-style: bold; }
         #figure-beside { width: 1fr; height: 3; text-align: right; }
-        #figure-recent { color: $accent; height: 1; }
+        #figure-recent { color: $text-accent; height: 1; }
         #figure-explanation { color: $text-warning; }
         &.-empty .figures { display: none; }
 
@@ -138,6 +139,7 @@ class SpeculationPanel(VerticalScroll):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._live: Live | None = None
+        self._drawn: dict[str, str | Content] = {}  # what each part shows
 
     def compose(self) -> ComposeResult:
         yield Static(_apart("Speculation", "F3 hides"), id="figure-heading", markup=False)
@@ -180,8 +182,15 @@ class SpeculationPanel(VerticalScroll):
             "explanation": one_line(live.explanation),
         }
         for name, content in contents.items():
-            self.query_one(f"#figure-{name}", Static).update(content)
-        self.query_one(Digits).update(number(live.totals.tokens_per_step, 5))
+            before = self._drawn.get(name)
+            if content != before:  # arranging the panel anew is dear, and most parts keep their number of lines
+                self._drawn[name] = content
+                lines = str(content).count("\n")
+                moved = before is None or name == "explanation" or lines != str(before).count("\n")
+                self.query_one(f"#figure-{name}", Static).update(content, layout=moved)
+        per_step = number(live.totals.tokens_per_step, 5)
+        if per_step != self.query_one(Digits).value:
+            self.query_one(Digits).update(per_step)
 
 
 def _apart(left: str, right: str) -> str:
@@ -213,26 +222,20 @@ def _beside(live: Live) -> Content:
 
 def _rates(live: Live) -> Content:
     totals = live.totals
-    counts = f"{totals.accepted}/{totals.examined}"
-    cost = number(step_cost(totals, live.plain_step_s), 5)
-    return Content("\n").join(
-        [
-            _right("accepted", f"{counts} {percent(totals.alpha, 6)}"),
-            _right("speed", f"{number(totals.tokens_per_s, 8, '.1f')} tok/s"),
-            _right("step cost", f"{cost} plain"),
-        ]
-    )
+    figures = {
+        "accepted": f"{totals.accepted}/{totals.examined} {percent(totals.alpha, 6)}",
+        "speed": f"{number(totals.tokens_per_s, 8, '.1f')} tok/s",
+        "step cost": f"{number(step_cost(totals, live.plain_step_s), 5)} plain",
+    }
+    return Content("\n").join([_right(name, value) for name, value in figures.items()])
 
 
 def _guessers(live: Live) -> Content:
     lines = [Content.styled(f"{'accepted':>15}{'/step':>6}{'cost':>5}", _MUTED)]
     for name, totals in by_guesser(live):
         name = one_line(name)[:7]
-        figures = (
-            f"{percent(totals.alpha, 8)}"
-            f"{number(totals.tokens_per_step, 6)}"
-            f"{number(step_cost(totals, live.plain_step_s), 5)}"
-        )
+        cost = number(step_cost(totals, live.plain_step_s), 5)
+        figures = f"{percent(totals.alpha, 8)}{number(totals.tokens_per_step, 6)}{cost}"
         lines.append(Content.assemble((name.ljust(7), "bold" if name == live.guesser else ""), figures))
     return Content("\n").join(lines)
 
@@ -242,7 +245,5 @@ def _authors(who: Mapping[Author, int]) -> Content:
     lines = []
     for author, colour in _AUTHORS.items():
         share = who.get(author, 0) / emitted if emitted else math.nan
-        lines.append(
-            Content.assemble(f"{author.value:<7}", (bar(share, CELLS - 7 - 6), colour), percent(share, 6)),
-        )
+        lines.append(Content.assemble(f"{author.value:<7}", (bar(share, CELLS - 7 - 6), colour), percent(share, 6)))
     return Content("\n").join(lines)

@@ -25,7 +25,11 @@ class DraftField(ListField):
     def suggest(self, choices: Sequence[DraftChoice]) -> None:
         """Replace the models that can be chosen."""
         self._choices = {choice.name: choice for choice in choices}
-        self.offer(self._labels())
+        if self._select.is_mounted:
+            self.offer(self._labels())
+
+    def on_mount(self) -> None:
+        self.suggest(list(self._choices.values()))
 
     def put(self, value: object) -> None:
         super().put(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, ClassVar, Self
@@ -11,7 +11,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
@@ -20,7 +19,6 @@ from textual.widgets import Checkbox, Input, RadioSet, Select, Static, TabbedCon
 from specchat.live import Live
 from specchat.settings import Settings
 from specchat.tui.widgets import settings_tabs
-from specchat.tui.widgets.panel import by_guesser, number, one_line, percent, step_cost, times
 from specchat.tui.widgets.settings_drafts import DraftField
 from specchat.tui.widgets.settings_fields import DraftChoice, Field
 
@@ -34,8 +32,9 @@ class SettingsPanel(Widget):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close settings"),
-        Binding("ctrl+pagedown", "tab(1)", "Next tab", show=False),
-        Binding("ctrl+pageup", "tab(-1)", "Previous tab", show=False),
+        # Before the fields: a number longer than its field scrolls by these keys.
+        Binding("ctrl+pagedown", "tab(1)", "Next tab", show=False, priority=True),
+        Binding("ctrl+pageup", "tab(-1)", "Previous tab", show=False, priority=True),
     ]
     DEFAULT_CSS = """
     SettingsPanel {
@@ -43,10 +42,9 @@ class SettingsPanel(Widget):
         width: auto;
         height: 1fr;
         layout: vertical;
-        border-left: vkey $foreground 15%;
+        border-left: vkey $accent;
         background: $surface;
 
-        &:focus-within { border-left: vkey $accent; }
         #settings-head { layout: horizontal; height: 1; padding: 0 1; }
         #settings-title { width: auto; text-style: bold; color: $text-accent; }
         #settings-keys { width: 1fr; text-align: right; color: $text-muted; }
@@ -81,7 +79,8 @@ class SettingsPanel(Widget):
         .note { height: auto; color: $text-muted; }
         TextArea { height: 6; background: $foreground 8%; padding: 0 1; }
         #settings-in-use { height: auto; margin-top: 1; }
-        #settings-measured { height: auto; margin-top: 1; border-top: solid $foreground 20%; border-title-color: $text-muted; }
+        #settings-measured { height: auto; margin-top: 1; border-top: solid $foreground 20%; }
+        #settings-measured { border-title-color: $text-muted; }
 
         &:ansi {
             #settings-keys, .label, .hint, .words, .note { text-style: dim; }
@@ -116,6 +115,7 @@ class SettingsPanel(Widget):
         self._settings = settings
         self._drafts = DraftField(choices)
         self._live: Live | None = None
+        self._furnished: set[str] = set()
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         return (WIDTH if viewport.width >= NARROW else viewport.width) - self.gutter.width
@@ -127,57 +127,68 @@ class SettingsPanel(Widget):
             Static("Tab next  Space choose  Esc close", id="settings-keys", markup=False),
             id="settings-head",
         )
-        contents = {
-            "speculation": settings_tabs.speculation(self._drafts),
-            "sampling": settings_tabs.sampling(),
-            "context": settings_tabs.context(),
-            "view": settings_tabs.view(self.app.available_themes),
-        }
         with TabbedContent():
             for name, title in _TABS.items():
-                with (
-                    TabPane(title, id=f"settings-{name}"),
-                    VerticalScroll(classes="pane" if name == "speculation" else "pane -broad", can_focus=False),
-                ):
-                    yield from contents[name]
+                with TabPane(title, id=f"settings-{name}"):
+                    yield VerticalScroll(classes="pane" if name == "speculation" else "pane -broad", can_focus=False)
 
-    def on_mount(self) -> None:
-        self._fill()
+    @on(TabbedContent.TabActivated)
+    async def _activated(self, event: TabbedContent.TabActivated) -> None:
+        event.stop()
+        await self._furnish(event.pane)
+
+    async def _furnish(self, pane: TabPane) -> None:
+        """Mount what stands in a tab when it is first opened: all at once would take twice as long to open."""
+        if (name := str(pane.id).removeprefix("settings-")) in self._furnished:
+            return
+        self._furnished.add(name)
+        contents: dict[str, Callable[[], Iterator[Widget]]] = {
+            "speculation": lambda: settings_tabs.speculation(self._drafts),
+            "sampling": settings_tabs.sampling,
+            "context": settings_tabs.context,
+            "view": lambda: settings_tabs.view(self.app.available_themes),
+        }
+        await pane.query_one(VerticalScroll).mount(*contents[name]())
+        self._fill(pane)
         self._draw()
+
+    async def on_mount(self) -> None:
+        await self._furnish(self.query(TabPane).first())
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """Focus the first field of the open tab."""
         for pane in self.query(TabPane):
             if pane.id == self.query_one(TabbedContent).active:
-                next(control for control in pane.query() if control.focusable).focus(scroll_visible)
+                first = next((control for control in pane.query() if control.focusable), None)
+                if first is not None:
+                    first.focus(scroll_visible)
         return self
 
     def take(self, settings: Settings) -> None:
         """Show settings that were changed elsewhere, without a message."""
         self._settings = settings
-        if self.is_mounted:
-            self._fill()
+        self._fill(self)
 
     def suggest(self, choices: Sequence[DraftChoice]) -> None:
         """Replace the draft models that can be chosen, as for another target."""
         self._drafts.suggest(choices)
-        self._drafts.show(self._settings.guess.draft)
+        self._fill(self)
 
     def show(self, live: Live) -> None:
         """Draw what was measured on this chat."""
         self._live = live
-        if self.is_mounted:
-            self._draw()
+        self._draw()
 
-    def _fill(self) -> None:
-        for field in self.query(Field):
-            field.show(_value(self._settings, field.key))
+    def _fill(self, within: Widget) -> None:
+        for field in within.query(Field):
+            if field.is_mounted:
+                field.show(_value(self._settings, field.key))
 
     def _draw(self) -> None:
-        self.query_one("#settings-measured", Static).update(_measured(self._live))
-        if self._live is not None:
-            used = f"{self._live.context_tokens:,} of {self._live.n_ctx:,} tokens"
-            self.query_one("#settings-in-use", Static).update(Content.assemble(("In use      ", "dim"), used))
+        for measured in self.query("#settings-measured").results(Static):
+            measured.update(settings_tabs.measured(self._live))
+        for in_use in self.query("#settings-in-use").results(Static):
+            in_use.update(settings_tabs.in_use(self._live))
 
     @on(Checkbox.Changed)
     @on(Input.Changed)
@@ -203,11 +214,13 @@ class SettingsPanel(Widget):
     def action_close(self) -> None:
         self.post_message(self.Closed())
 
-    def action_tab(self, by: int) -> None:
+    async def action_tab(self, by: int) -> None:
         """Go to the next tab or the one before it."""
-        tabs, names = self.query_one(TabbedContent), [f"settings-{name}" for name in _TABS]
-        tabs.active = names[(names.index(tabs.active) + by) % len(names)]
-        self.call_after_refresh(self.focus)
+        tabs, panes = self.query_one(TabbedContent), list(self.query(TabPane))
+        pane = panes[([pane.id for pane in panes].index(tabs.active) + by) % len(panes)]
+        await self._furnish(pane)
+        tabs.active = str(pane.id)
+        self.focus()
 
 
 def _value(settings: Settings, key: str) -> object:
@@ -220,22 +233,6 @@ def _with(settings: Settings, key: str, value: object) -> Settings:
     if section:
         changed = {section: replace(getattr(settings, section), **changed)}
     return replace(settings, **changed)
-
-
-def _measured(live: Live | None) -> Content:
-    """The guessers side by side."""
-    lines = [Content.styled(f"{'/step':>16}{'accepted':>9}{'cost':>5}{'tok/s':>7}{'x est':>6}", "dim")]
-    plain_step_s = None if live is None else live.plain_step_s
-    for name, totals in by_guesser(live):
-        used = live is not None and live.guesser == name
-        label = f"{'>' if used else ' '} {one_line(name)[:7]:<8}"
-        figures = (
-            f"{number(totals.tokens_per_step, 6)}{percent(totals.alpha, 9)}"
-            f"{number(step_cost(totals, plain_step_s), 5)}{number(totals.tokens_per_s, 7, '.1f')}"
-            f"{times(totals.speed_up(plain_step_s), 6)}"
-        )
-        lines.append(Content.assemble((label, "bold" if used else ""), figures))
-    return Content("\n").join(lines)
 
 
 __all__ = ["DraftChoice", "SettingsPanel"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rich.text import Text
+from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from specchat.live import Live
 from specchat.machine import decoding_threads
 from specchat.settings import SOURCES
-from specchat.tui.widgets.panel import one_line
+from specchat.tui.widgets.panel import by_guesser, number, one_line, percent, step_cost, times
 from specchat.tui.widgets.settings_drafts import DraftField
 from specchat.tui.widgets.settings_fields import (
     ListField,
@@ -48,9 +50,9 @@ def speculation(drafts: DraftField) -> Iterator[Widget]:
     yield PerhapsField("guess.length", "Length", "auto", 4)
     yield NumberField("guess.pause_below", "Pause <", "x plain speed; 0: never")
     yield TicksField("guess.sources", "Lookup", {source: source for source in SOURCES})
-    measured = Static(id="settings-measured", markup=False)
-    measured.border_title = " measured on this chat "
-    yield measured
+    table = Static(id="settings-measured", markup=False)
+    table.border_title = " measured on this chat "
+    yield table
 
 
 def sampling() -> Iterator[Widget]:
@@ -83,3 +85,25 @@ def view(themes: Iterable[str]) -> Iterator[Widget]:
     yield TickField("view.plain_marker", "Show", "plain marker")
     yield TickField("view.panel", "", "panel of figures")
     yield TickField("view.fold_thinking", "Thinking", "folded")
+
+
+def in_use(live: Live | None) -> Content:
+    """How much of the context the chat takes."""
+    used = "-" if live is None else f"{live.context_tokens:,} of {live.n_ctx:,} tokens"
+    return Content.assemble(("In use      ", "dim"), used)
+
+
+def measured(live: Live | None) -> Content:
+    """The guessers side by side."""
+    lines = [Content.styled(f"{'/step':>16}{'accepted':>9}{'cost':>5}{'tok/s':>7}{'x est':>6}", "dim")]
+    plain_step_s = None if live is None else live.plain_step_s
+    for name, totals in by_guesser(live):
+        used = live is not None and live.guesser == name
+        label = f"{'>' if used else ' '} {one_line(name)[:7]:<8}"
+        figures = (
+            f"{number(totals.tokens_per_step, 6)}{percent(totals.alpha, 9)}"
+            f"{number(step_cost(totals, plain_step_s), 5)}{number(totals.tokens_per_s, 7, '.1f')}"
+            f"{times(totals.speed_up(plain_step_s), 6)}"
+        )
+        lines.append(Content.assemble((label, "bold" if used else ""), figures))
+    return Content("\n").join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic, thread_time
 from typing import ClassVar
 
 from textual import events
@@ -16,6 +17,9 @@ from specchat.tui.widgets.turn import TurnView
 
 AT_ONCE = 20  # messages that are laid out before the first frame, and more at each arrival at the top
 DRAWS_PER_S = 12
+SLOWEST_S = 0.5  # between two draws of a growing message
+# Where the engine decodes on the same cores, a step waits as long as the screen computes.
+SHARE_BESIDE_ENGINE, SHARE_ALONE = 0.035, 0.5  # of one core that drawing may take
 
 
 class Transcript(VerticalScroll, can_focus=True):
@@ -52,6 +56,8 @@ class Transcript(VerticalScroll, can_focus=True):
         self._shown_from = 0  # index in the path of the first message that is laid out
         self._current = -1  # index in the path
         self._growing: TurnView | None = None  # the only one that has to be looked at again and again
+        self.share = SHARE_BESIDE_ENGINE
+        self._drawn_at = self._used_s = 0.0  # of the last draw: when, and what this thread had computed by then
 
     def on_mount(self) -> None:
         self.set_interval(1 / DRAWS_PER_S, self._settle)
@@ -172,5 +178,7 @@ class Transcript(VerticalScroll, can_focus=True):
             await self._lay_out_from(self._shown_from - 1)
 
     def _settle(self) -> None:
-        if self._growing is not None:
-            self._growing.settle()
+        now, used = monotonic(), thread_time()
+        early = now - self._drawn_at < SLOWEST_S and used - self._used_s > self.share * (now - self._drawn_at)
+        if self._growing is not None and not early and self._growing.settle():
+            self._drawn_at, self._used_s = now, used

@@ -269,7 +269,7 @@ class TurnView(Widget):
         strip = Strip(line.segments)
         if line.kind == "code":
             shade = Style(bgcolor=self._colours.code_background)
-            strip = strip.extend_cell_length(width - GUTTER).apply_style(shade)
+            strip = _styled(strip.extend_cell_length(width - GUTTER), 0, width - GUTTER, shade)
         for start, end, style in self._marks(line):
             text = line.text
             strip = _styled(
