@@ -194,6 +194,24 @@ def test_names_and_reasons_are_shown_literally_and_cannot_steer_the_terminal(hos
     drawn(replace(LIVE, guesser=hostile, reason=reason, explanation=hostile, by_guesser=totals), look)
 
 
+def test_parts_that_grow_push_those_below_down() -> None:
+    async def run() -> None:
+        app = Host()
+        async with app.run_test(size=(100, 60)) as pilot:
+            panel = app.query_one(SpeculationPanel)
+            panel.show(LIVE)
+            await pilot.pause()
+            before = {part: app.query_one(f"#figure-{part}").region for part in ("guessers", "authors", "explanation")}
+            panel.show(replace(LIVE, by_guesser={**LIVE.by_guesser, "other": DRAFT}, explanation="word " * 12))
+            await pilot.pause()
+            after = {part: app.query_one(f"#figure-{part}").region for part in before}
+            assert after["guessers"].height == before["guessers"].height + 1
+            assert after["authors"].y == before["authors"].y + 1
+            assert after["explanation"].height == 3
+
+    asyncio.run(run())
+
+
 def test_a_pause_is_told_once() -> None:
     def look(app: Host) -> None:
         assert app.text("reason").count("paused: 0.88x") == 1
