@@ -134,6 +134,10 @@ class ScriptedEngine(EngineThread):
         self._writing = self._write_all(request, pieces)
         self.go(self.script.steps_at_once)
 
+    @property
+    def is_writing(self) -> bool:
+        return self._writing is not None
+
     def go(self, steps: int | None = None) -> None:
         """Write some more steps, or all that are left."""
         if self._writing is not None:

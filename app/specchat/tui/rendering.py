@@ -175,20 +175,28 @@ class Body:
             self.reset()
             self._width = width
         blocks = _blocks(self._parser, source, self._at, self._fence)
-        last = blocks[-1] if blocks else None
-        while blocks and growing and (piece := _piece(source, last := blocks[-1])) is not None:
-            blocks[-1:] = piece
-        keep = blocks[:-1] if growing else []
-        for block in keep:
-            self._settle(source, block)
-        if keep:
-            last = blocks[-1]
-            self._at, self._fence = last.start, last.opening
-            return [*self._lines, *self._block_lines(source, last)]
+        while blocks and growing and (pieces := _piece(source, blocks[-1])) is not None:
+            blocks[-1:] = pieces
+        if growing and len(blocks) > 1:
+            for block in blocks[:-1]:
+                self._settle(source, block)
+            del blocks[:-1]
+            self._at, self._fence = blocks[0].start, blocks[0].opening
         tail = list(self._lines)
         for block in blocks:
-            tail += self._separated(tail, block, self._block_lines(source, block))
+            drawn = self._heavy(source, block) if growing else None
+            tail += self._separated(tail, block, drawn or self._block_lines(source, block))
         return tail
+
+    def _heavy(self, source: str, block: _Block) -> list[Line] | None:
+        """A long table or list as its source, until it is complete: each new row would lay out all of it anew."""
+        text = source[block.start : block.end]
+        if _is_code(block.opening + text) or text.count("\n") <= _CHUNK_LINES:
+            return None
+        return [
+            Line(line.segments, tuple(place + block.start for place in line.places))
+            for line in raw_lines(text.rstrip("\n"), self._width)
+        ]
 
     def reset(self) -> None:
         """Forget everything that was rendered."""
