@@ -14,7 +14,7 @@ from speculation.stats import Totals, totals
 from speculation.types import PLAIN, Step
 
 if TYPE_CHECKING:
-    from specchat.provenance import Author
+    from specchat.provenance import Author, Origin
     from speculation.controllers.base import Plan, Priced
 
 RECENT_STEPS = 40  # of a sparkline
@@ -98,12 +98,16 @@ class LiveFigures:
         plain_step_s: float | None = None,
         memory_bytes: int | None = None,
         who: Mapping[Author, int] | None = None,
+        origin: Origin | None = None,
     ) -> Live:
-        """The figures so far; later steps do not change them. `guess` and `plain_step_s` where they are others now."""
+        """The figures so far; later steps do not change them. `guess` and `plain_step_s` where they are others now.
+
+        `origin` is where the last step's draft was copied from.
+        """
         self._guess = guess or self._guess
         self._known_plain_step_s = plain_step_s or self._known_plain_step_s
         counted, plain_step_s = self._totals, self.plain_step_s
-        reason = "" if self._plan is None else self._plan.reason
+        reason = "" if self._plan is None else told(self._plan, origin)
         return Live(
             guess=self._guess,
             guesser=self._guesser,
@@ -121,6 +125,19 @@ class LiveFigures:
             saved_s=None if plain_step_s is None else counted.emitted * plain_step_s - counted.seconds,
             explanation=self._explanation,
         )
+
+
+def told(plan: Plan, origin: Origin | None = None) -> str:
+    """Why a step was taken, for people: the evidence, and what was expected against the next best."""
+    chosen = [priced for priced in plan.considered if (priced.guesser, priced.k) == (plan.guesser, plan.k)]
+    if plan.k == 0 or not chosen:
+        return plan.reason
+    what = plan.reason.partition(":")[0]
+    if plan.draft is not None and origin is not None:
+        what += f" {origin.title}:{origin.line}"
+    others = [priced for priced in plan.considered if priced is not chosen[0]]
+    against = f" against {max(priced.tokens for priced in others):.1f}" if others else ""
+    return f"{what}; expects {chosen[0].tokens:.1f} a step{against}"
 
 
 def plain_position(ends: Sequence[int], elapsed_s: float, plain_step_s: float) -> int:

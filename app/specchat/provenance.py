@@ -81,15 +81,17 @@ class Authorship:
         if step.source is None:
             return Author.DRAFT, None
         # A copy that applies an edit may be a few tokens off behind it; where it began is exact.
-        at = step.source + i
-        written = at - self._places.prompt_tokens
-        if written < 0:
-            origin = self._places.find(at)
-        else:
-            offset = self.ends[min(written, len(self.ends)) - 1] if written and self.ends else 0
-            line = self._begun.count("\n") + self.text.count("\n", 0, offset) + 1
-            origin = Origin(Author.REPLY, THIS_REPLY, line, self._reply, len(self._begun) + offset)
+        origin = self.origin(step.source + i)
         return origin.author, origin
+
+    def origin(self, context_index: int) -> Origin:
+        """Where a token of prompt or reply stands."""
+        written = context_index - self._places.prompt_tokens
+        if written < 0:
+            return self._places.find(context_index)
+        offset = self.ends[min(written, len(self.ends)) - 1] if written and self.ends else 0
+        line = self._begun.count("\n") + self.text.count("\n", 0, offset) + 1
+        return Origin(Author.REPLY, THIS_REPLY, line, self._reply, len(self._begun) + offset)
 
 
 def clipped(spans: Iterable[Span], length: int) -> list[Span]:

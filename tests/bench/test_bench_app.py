@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -29,8 +29,9 @@ from specchat.loading import EngineOptions, load_engines
 from specchat.opening import reply_settings_of
 from specchat.session import ChatSession, Reply
 from specchat.settings import GuessSettings, SamplingSettings, Settings, SettingsFile
-from specchat.tui.app import SpecchatApp, Start
+from specchat.tui.app import SpecchatApp
 from specchat.tui.engine_thread import Wanted
+from specchat.tui.start import Start
 from specchat.tui.widgets.prompt import Prompt
 from speculation.llama import EngineLog
 from tests.conftest import THREADS, model_file
@@ -49,10 +50,10 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SPECCHAT_TEST_MODELS", str(model_file("smollm2-135m").parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    yield tmp_path
+    return tmp_path
 
 
 async def in_the_app(folder: Path) -> list[float]:
@@ -160,9 +161,7 @@ def test_a_keystroke_while_300_tokens_a_second_arrive(
     waits.sort()
     with capsys.disabled():
         p95 = waits[int(0.95 * len(waits))] * 1e3
-        print(
-            f"\n{kind}, {len(tokens)} tokens: keystroke to screen median {median(waits) * 1e3:.0f} ms, p95 {p95:.0f} (100)"
-        )
+        print(f"\n{kind}: keystroke to screen median {median(waits) * 1e3:.0f} ms, p95 {p95:.0f} (100)")
 
 
 def test_opening_a_chat_of_500_long_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,5 +213,6 @@ def test_first_frame_and_leaving_while_a_model_loads(folder: Path, capsys: pytes
     help_s = time.perf_counter() - began
     with capsys.disabled():
         print(
-            f"\nfirst frame {median(first):.2f} s (1.0), leaving {max(left):.2f} s (2.0), --help {help_s * 1e3:.0f} ms (200)"
+            f"\nfirst frame {median(first):.2f} s (1.0), leaving {max(left):.2f} s (2.0), "
+            f"--help {help_s * 1e3:.0f} ms (200)"
         )

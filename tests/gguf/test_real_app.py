@@ -11,8 +11,9 @@ from textual.pilot import Pilot
 
 from specchat.chat import Turn
 from specchat.settings import ContextSettings, GuessSettings, SamplingSettings, Settings, SettingsFile
-from specchat.tui.app import SpecchatApp, Start
+from specchat.tui.app import SpecchatApp
 from specchat.tui.engine_thread import Wanted
+from specchat.tui.start import Start
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.settings_panel import SettingsPanel
 from speculation.types import PLAIN

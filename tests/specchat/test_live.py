@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchat.live import LiveFigures, explain_speed, plain_position, sparkline
-from specchat.provenance import Author
+from specchat.live import LiveFigures, explain_speed, plain_position, sparkline, told
+from specchat.provenance import Author, Origin
 from speculation.controllers.base import Plan, Priced
 from speculation.stats import totals
-from speculation.types import PLAIN, Step
+from speculation.types import PLAIN, Draft, Step
 
 PLAIN_S = 0.1
 
@@ -107,7 +107,11 @@ def test_plan_guesser_and_pause_are_those_of_the_last_step() -> None:
     paused = figures.snapshot(context_tokens=0, guess="lookup", memory_bytes=9)
 
     assert (nothing.guess, nothing.guesser, nothing.reason, nothing.considered) == ("auto", PLAIN, "", ())
-    assert (guessed.guesser, guessed.reason, guessed.paused) == ("lookup", "the last 9 tokens match", "")
+    assert (guessed.guesser, guessed.reason, guessed.paused) == (
+        "lookup",
+        "the last 9 tokens match; expects 3.0 a step against 1.0",
+        "",
+    )
     assert guessed.considered == considered
     assert (paused.guesser, paused.paused, paused.considered) == ("lookup", "paused: 0.88x", ())
     assert (paused.guess, paused.memory_bytes, paused.n_ctx) == ("lookup", 9, 4096)
@@ -223,3 +227,17 @@ def test_the_headless_parts_load_no_engine_and_no_screen() -> None:
     modules = set(done.stdout.split())
     assert "specchat.live" in modules
     assert modules.isdisjoint({"textual", "llama_cpp", "specchat.session", "speculation.llama"})
+
+
+def test_a_choice_is_told_with_its_evidence_its_place_and_the_next_best() -> None:
+    considered = (Priced("plain", 0, 1.0, 0.03), Priced("lookup", 8, 6.14, 0.08), Priced("draft", 4, 2.41, 0.09))
+    reason = "the last 14 tokens match: 6.1 tokens expected in the time of 2.6"
+    plan = Plan("lookup", 8, Draft("lookup", (1, 2), source=40, match=14), reason, considered)
+    origin = Origin(Author.FILE, "cache.py", 88, 1, 900)
+
+    assert told(plan, origin) == "the last 14 tokens match cache.py:88; expects 6.1 a step against 2.4"
+    assert told(plan) == "the last 14 tokens match; expects 6.1 a step against 2.4"
+    assert told(Plan("draft", 4, None, "the draft model: 2.4 tokens", considered), origin) == (
+        "the draft model; expects 2.4 a step against 6.1"
+    )
+    assert told(Plan(reason="paused: 0.88x", considered=considered[:1])) == "paused: 0.88x"

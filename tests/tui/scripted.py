@@ -15,9 +15,11 @@ from specchat.live import Live, LiveFigures
 from specchat.provenance import Author, Origin, Span
 from specchat.session import Checked, Reply
 from specchat.settings import Settings, SettingsFile
-from specchat.tui.app import SpecchatApp, Start
-from specchat.tui.engine_thread import EngineThread, Request, Wanted
+from specchat.tui.app import SpecchatApp
+from specchat.tui.engine_thread import EngineThread, Wanted
 from specchat.tui.messages import CheckEnded, Ended, Figures, Grew, Loaded, ModelReady, ReadingShown, Refused
+from specchat.tui.start import Start
+from specchat.tui.streaming import Request
 from speculation.controllers.base import Plan, Priced
 from speculation.stats import totals
 from speculation.types import PLAIN, Finish, Step
@@ -172,7 +174,7 @@ class ScriptedEngine(EngineThread):
             who[piece.author] = who.get(piece.author, 0) + piece.accepted
             who[Author.MODEL] = who.get(Author.MODEL, 0) + 1
             text += piece.text
-            plan = Plan(piece.guesser, piece.drafted, None, "the last 14 tokens match: 6.1 tokens expected in the time of 2.4",
+            plan = Plan(piece.guesser, piece.drafted, None, "the last 14 tokens match: and so on",
                         (Priced(PLAIN, 0, 1.0, PLAIN_S), Priced("lookup", 8, 6.1, 2.4 * PLAIN_S)))  # fmt: skip
             figures.add(step, plan)
             self._post(Grew(request.turn, piece.text, (span,), max(0, at // 2)))

@@ -13,8 +13,9 @@ from specchat.chat import Chat
 from specchat.conversation import Role
 from specchat.provenance import Author
 from specchat.session import ReplySettings
-from specchat.tui.engine_thread import EngineThread, Request, Wanted
+from specchat.tui.engine_thread import EngineThread, Wanted
 from specchat.tui.messages import CheckEnded, Ended, Figures, Grew, LoadProgress, ModelReady, Refused, Trouble
+from specchat.tui.streaming import Request
 from speculation.sampling import GREEDY
 from speculation.types import PLAIN
 from tests.gguf import tiny

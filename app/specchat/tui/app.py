@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len, set_cell_size
 from textual import on, work
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
@@ -18,12 +19,14 @@ from textual.widgets import Footer, Static
 from specchat.chat import Chat
 from specchat.console import printable, size
 from specchat.errors import Refusal
-from specchat.settings import Settings, SettingsFile
+from specchat.live import Live
+from specchat.settings import Settings
 from specchat.tui.actions import GUESSES, Actions
 from specchat.tui.commands import COMMANDS, find_command
 from specchat.tui.engine_thread import EngineThread, Wanted
 from specchat.tui.messages import Figures, Loaded, LoadProgress, ModelMissing, ModelReady, Trouble
 from specchat.tui.rendering import theme_colours
+from specchat.tui.start import Start, carried
 from specchat.tui.widgets.chat_view import ChatView, Look
 from specchat.tui.widgets.composer import Composer
 from specchat.tui.widgets.panel import SpeculationPanel
@@ -42,29 +45,6 @@ Type a question and press Enter.  @ attaches a file, / lists the commands, F1 ex
 """
 
 
-def carried(before: Any, after: Any, stored: Any) -> Any:
-    """`stored` with those fields changed that differ between `before` and `after`."""
-    changes = {}
-    for one in fields(after):
-        was, now = getattr(before, one.name), getattr(after, one.name)
-        if is_dataclass(now):
-            changes[one.name] = carried(was, now, getattr(stored, one.name))
-        elif was != now:
-            changes[one.name] = now
-    return replace(stored, **changes)
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What the command line asks for."""
-
-    settings: Settings  # as they are in effect, flags included
-    stored: Settings  # as the file has them: flags are never remembered
-    file: SettingsFile
-    wanted: Wanted
-    trouble: str = ""  # of reading the settings
-
-
 class SpecchatApp(Actions):
     """The full-screen chat."""
 
@@ -78,21 +58,21 @@ class SpecchatApp(Actions):
     .-lower #title, .-lower #status { display: none; }
     .-lower #writing { border-top: none; }
     """
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-lower"), (9, "-low"), (15, "-high")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 # Textual declares it so
+    VERTICAL_BREAKPOINTS = [(0, "-lower"), (9, "-low"), (15, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+n", "new_chat", "New", id="chat.new", priority=True),
-        Binding("ctrl+s", "chats", "Chats", id="chat.list", priority=True),
-        Binding("ctrl+l", "models", "Model", id="models", priority=True),
-        Binding("ctrl+g", "guess", "Guesser", id="guesser.next", priority=True),
-        Binding("ctrl+t", "tint", "Tint", id="view.tint", priority=True),
-        Binding("ctrl+r", "redo", "Redo", id="reply.redo", priority=True),
-        Binding("ctrl+o", "editor", "Editor", id="prompt.editor", priority=True, show=False),
         Binding("f1", "show_help", "Help", id="help", priority=True),
         Binding("f2", "settings", "Settings", id="settings", priority=True),
         Binding("f3", "panel", "Figures", id="view.panel", priority=True),
+        Binding("ctrl+g", "guess", "Guesser", id="guesser.next", priority=True),
+        Binding("ctrl+t", "tint", "Tint", id="view.tint", priority=True),
+        Binding("ctrl+l", "models", "Model", id="models", priority=True),
+        Binding("ctrl+n", "new_chat", "New", id="chat.new", priority=True),
+        Binding("ctrl+s", "chats", "Chats", id="chat.list", priority=True),
+        Binding("ctrl+r", "redo", "Redo", id="reply.redo", priority=True),
+        Binding("ctrl+o", "editor", "Editor", id="prompt.editor", priority=True, show=False),
         Binding("escape", "back", "Stop", id="stop", show=False),
-        Binding("ctrl+q", "quit", "Quit", id="quit", priority=True),
+        Binding("ctrl+q", "quit", "Quit", id="quit", priority=True, show=False),
     ]
 
     def __init__(
@@ -116,6 +96,7 @@ class SpecchatApp(Actions):
         self._status = Status(id="status")
         self._panel = SpeculationPanel(id="figures")
         self._settings_panel: SettingsPanel | None = None
+        self._live: Live | None = None  # the last figures, for panels that are opened later
         self._copied_blocks = -1
 
     def compose(self) -> ComposeResult:
@@ -193,6 +174,8 @@ class SpecchatApp(Actions):
     @on(Trouble)
     def _trouble(self, message: Trouble) -> None:
         self.tell(message.text, "error")
+        if message.guess:
+            self.settings = replace(self.settings, guess=replace(self.settings.guess, mode=message.guess))
         if message.fatal_to:
             self.loaded = None
             self._status.say("no model is loaded: Ctrl+L chooses one")
@@ -202,6 +185,7 @@ class SpecchatApp(Actions):
 
     @on(Figures)
     def _figures(self, message: Figures) -> None:
+        self._live = message.live
         self._status.show(message.live)
         if self._panel.display:
             self._panel.show(message.live)
@@ -346,6 +330,8 @@ class SpecchatApp(Actions):
         self._settings_panel = SettingsPanel(self.settings, draft_choices(self.loaded))
         self._show_panel()
         await self.query_one("#middle").mount(self._settings_panel)
+        if self._live is not None:
+            self._settings_panel.show(self._live)
         self._settings_panel.focus()
 
     @on(SettingsPanel.Closed)
@@ -431,10 +417,14 @@ class SpecchatApp(Actions):
 
     def _redraw_title(self) -> None:
         loaded = self.loaded
-        models = "" if loaded is None else f"{loaded.title}{f' + {loaded.draft}' if loaded.draft else ''}"
-        title = self.chat_view.chat.title or "new chat"
-        room = max(1, self.size.width - len(models) - 14 - len(title))
-        self.query_one("#title", Static).update(printable(f"specchat  {title}{' ' * room}{models}"))
+        models = "" if loaded is None else printable(f"{loaded.title}{f' + {loaded.draft}' if loaded.draft else ''}")
+        title = printable(self.chat_view.chat.title or "new chat")
+        width = self.size.width - 2
+        room = max(0, width - len("specchat  ") - cell_len(models) - 2)
+        if cell_len(title) > room:
+            title = set_cell_size(title, max(0, room - 1)).rstrip() + "\u2026"
+        left = f"specchat  {title}"
+        self.query_one("#title", Static).update(f"{left}{' ' * (width - cell_len(left) - cell_len(models))}{models}")
 
     def _show_panel(self) -> None:
         self._panel.display = self.settings.view.panel and self.size.width >= WIDE and self._settings_panel is None

@@ -8,8 +8,9 @@ from argparse import Namespace
 from dataclasses import replace
 
 from specchat.settings import Settings, SettingsError, SettingsFile, settings_path
-from specchat.tui.app import SpecchatApp, Start
+from specchat.tui.app import SpecchatApp
 from specchat.tui.engine_thread import Wanted
+from specchat.tui.start import Start
 
 
 def run(args: Namespace) -> int:
@@ -25,12 +26,24 @@ def run(args: Namespace) -> int:
     wanted = Wanted(
         settings.model, settings.guess.draft, settings.guess.mode, settings.context.size, settings.context.threads
     )
+    if args.yes:
+        fetch(wanted)
     app = SpecchatApp(Start(settings, stored, file, wanted, trouble))
     app.run()
     if not app.engine.close():
         sys.stdout.flush()
         os._exit(app.return_code or 0)  # the engine is inside something that does not look up; the terminal is restored
     return app.return_code or 0
+
+
+def fetch(wanted: Wanted) -> None:
+    """Fetch what is missing before the screen opens: `-y` has agreed to it. Raises what `Shelf.locate` does."""
+    from specchat.opening import Shelf
+
+    shelf = Shelf()
+    name = wanted.model or shelf.catalogue.default_target
+    paired = shelf.paired_draft(name)
+    shelf.locate(name, agreed=True, beside=[paired] if paired is not None else [])
 
 
 def with_flags(settings: Settings, args: Namespace) -> Settings:

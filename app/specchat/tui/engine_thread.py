@@ -5,42 +5,31 @@ from __future__ import annotations
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 
-from specchat.chat import Turn
-from specchat.live import LiveFigures, plain_position
-from specchat.machine import decoding_threads, memory_in_use
-from specchat.provenance import Authorship, Places, Span, clipped
+from specchat.machine import decoding_threads
 from specchat.tui.messages import (
     CheckEnded,
     CheckProgress,
-    Ended,
-    Figures,
-    Grew,
     Loaded,
     LoadProgress,
     ModelMissing,
     ModelReady,
-    ReadingShown,
     Refused,
     Trouble,
 )
+from specchat.tui.streaming import Request, Streaming
 
 if TYPE_CHECKING:  # loading these takes longer than the first frame may
-    from specchat.conversation import Message as Said
     from specchat.loading import Engines
     from specchat.opening import Shelf
-    from specchat.session import ChatSession, Event, ReplySettings
+    from specchat.session import ChatSession, ReplySettings
 
-POST_S = 0.05  # between two messages of a reply
-FIGURES_S = 0.2  # between two sets of figures
-BESIDE_ENGINE = 5.0  # times as long where drawing takes the engine's own cores
 _CLOSE_S = 1.5  # that closing waits for the engine to come to a halt
 
 
@@ -53,37 +42,6 @@ class Wanted:
     guess: str = "auto"
     n_ctx: int | None = None
     n_threads: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A reply to write. `turn` is the id of the reply in the chat."""
-
-    turn: int
-    kind: str  # "reply", "go_on" or "check"
-    history: tuple[Said, ...]  # what the model reads; for go_on the begun reply is the last
-    path: tuple[Turn, ...]  # the turns behind the history, to say where a copy is from
-    sources: tuple[str, ...] = ("prompt", "reply", "turn", "file")
-    tokens: tuple[int, ...] = ()  # of the reply to check
-    seed: int | None = None
-    system: str = ""
-    begun: str = ""  # text that stands already, before what will be written
-
-
-@dataclass
-class _Stream:
-    """What a reply has written since the last message."""
-
-    turn: int
-    begun: int  # characters of the reply that stood before
-    text: list[str] = field(default_factory=list)
-    posted_at: float = 0.0
-    figures_at: float = 0.0
-    posted_spans: int = 0
-
-    def placed(self, spans: Iterable[Span]) -> tuple[Span, ...]:
-        """Spans of what is being written as spans of the whole reply."""
-        return tuple(replace(span, start=span.start + self.begun, end=span.end + self.begun) for span in spans)
 
 
 class EngineThread:
@@ -233,10 +191,7 @@ class EngineThread:
                 self._load_draft(wanted.draft, shelf)
             except Exception as error:
                 self._post(Trouble(_line(error)))
-        try:
-            self._choose(wanted.guess)
-        except ValueError as error:
-            self._post(Trouble(f"guess {session.guess}: {error}"))
+        self._choose(wanted.guess)
 
     def _load_draft(self, name: str, shelf: Shelf | None = None) -> None:
         from specchat.opening import Shelf, is_path
@@ -270,9 +225,12 @@ class EngineThread:
         session = self._session
         if session is None:
             return
-        if guess == Guess.DRAFT and session.engines.draft is None:
-            self._load_draft("auto")
-        session.guess = Guess(guess)
+        try:
+            if guess == Guess.DRAFT and session.engines.draft is None:
+                self._load_draft("auto")
+            session.guess = Guess(guess)
+        except Exception as error:
+            self._post(Trouble(f"guess {session.guess} as before: {_line(error)}", guess=str(session.guess)))
 
     def _refresh(self) -> None:
         if self._session is not None:
@@ -340,80 +298,10 @@ class EngineThread:
             events = session.go_on(request.seed)
         before = session.messages[-1:] if request.kind == "go_on" else []
         try:
-            self._stream(session, request, events)
+            Streaming(session, request, self._post, self._take_changes).run(events)
         except Exception as error:
             said = session.messages[-1] if session.messages and session.messages[-1:] != before else None
             self._post(Refused(request.turn, _line(error), said if said and said.role == "assistant" else None))
-
-    def _stream(self, session: ChatSession, request: Request, events: Iterator[Event]) -> None:
-        from specchat.session import Reading, Wrote
-
-        vocabulary = session.engines.target.weights.vocabulary
-        stream = _Stream(request.turn, len(request.begun))
-        figures = LiveFigures(str(session.guess), session.plain_step_s, session.engines.target.n_ctx)
-        authorship: Authorship | None = None
-        started = 0.0
-        for event in events:
-            if isinstance(event, Reading):
-                left = event.seconds_left
-                self._post(ReadingShown(request.turn, event.read, event.total, event.reused, left))
-                authorship = authorship or Authorship(self._places(session, request), request.turn, request.begun)
-                continue
-            assert authorship is not None
-            if isinstance(event, Wrote):
-                if event.step is not None:
-                    started = started or perf_counter() - event.step.verify_s - event.step.draft_s
-                    authorship.feed(event.step, [vocabulary.piece(token) for token in event.step.tokens])
-                    figures.add(event.step, session.plan)
-                stream.text.append(event.text)
-                if perf_counter() - stream.posted_at >= POST_S:
-                    self._flush(session, stream, authorship, figures, perf_counter() - started)
-            else:
-                authorship.finish()
-                self._flush(session, stream, authorship, figures, perf_counter() - started, is_last=True)
-                written = session.messages[-1] if event.steps else None
-                spans = clipped(authorship.spans, len(event.text))
-                self._post(Ended(request.turn, event, written, stream.placed(spans)))
-            self._take_changes()
-
-    def _flush(
-        self,
-        session: ChatSession,
-        stream: _Stream,
-        authorship: Authorship,
-        figures: LiveFigures,
-        elapsed_s: float,
-        *,
-        is_last: bool = False,
-    ) -> None:
-        plain_s = figures.plain_step_s
-        marker = None
-        if plain_s is not None and authorship.ends:
-            marker = stream.begun + plain_position(authorship.ends, elapsed_s, plain_s)
-        spans = stream.placed(authorship.spans[max(0, stream.posted_spans - 1) :])  # the last one may have grown
-        self._post(Grew(stream.turn, "".join(stream.text), spans, marker))
-        now = perf_counter()
-        rest = FIGURES_S * (BESIDE_ENGINE if session.engines.target.weights.back_end == "CPU" else 1.0)
-        if now - stream.figures_at >= rest or is_last:
-            stream.figures_at = now
-            guess, memory = str(session.guess), memory_in_use()
-            live = figures.snapshot(
-                context_tokens=session.context_tokens, guess=guess, memory_bytes=memory, who=authorship.who
-            )
-            self._post(Figures(live))
-        stream.text.clear()
-        stream.posted_spans = len(authorship.spans)
-        stream.posted_at = perf_counter()
-
-    def _places(self, session: ChatSession, request: Request) -> Places:
-        vocabulary = session.engines.target.weights.vocabulary
-        places = Places(session.prompt, vocabulary.piece, request.path, request.system)
-        allowed = set(request.sources)
-        if allowed >= {"prompt", "reply", "turn", "file"}:
-            session.copy_only_from(None)
-        else:
-            session.copy_only_from(lambda index: str(places.author(index)) in allowed)
-        return places
 
     def _check(self, session: ChatSession, request: Request) -> None:
         from specchat.session import Checked, Wrote

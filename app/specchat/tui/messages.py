@@ -63,6 +63,7 @@ class Trouble(Message):
 
     text: str
     fatal_to: str = ""  # "model" when no model is loaded now
+    guess: str = ""  # who guesses as before, when another guesser could not be had
 
 
 @dataclass

@@ -354,7 +354,7 @@ def theme_colours(app: App[Any]) -> Colours:
         accent=Color.parse(variables["primary"]).hex6
         if theme.dark is False
         else Color.parse(variables["text-primary"]).hex6,
-        muted=background.blend(foreground, 0.55).hex6,
+        muted=background.blend(foreground, 0.6 if theme.dark else 0.7).hex6,
         draft=Color.parse(variables["text-success"]).hex6,
         lookup=Color.parse(variables["text-warning"]).hex6,
         code_theme="monokai" if theme.dark else "friendly",

@@ -53,7 +53,8 @@ class HelpScreen(ModalScreen[None]):
     DEFAULT_CSS = """
     HelpScreen { align: center middle; }
     HelpScreen > VerticalScroll {
-        width: 84; max-width: 100%; height: 90%; max-height: 100%; background: $surface; border: round $primary; padding: 0 1;
+        width: 84; max-width: 100%; height: 90%; max-height: 100%; padding: 0 1;
+        background: $surface; border: round $primary;
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,f1,q,question_mark", "dismiss", "Close")]

@@ -18,17 +18,15 @@ from specchat.chat import Chat, Turn
 from specchat.console import printable
 from specchat.conversation import Role
 from specchat.provenance import Author, Origin, Span
-from specchat.tui.engine_thread import Request
 from specchat.tui.messages import CheckEnded, CheckProgress, Ended, Grew, ReadingShown, Refused
+from specchat.tui.notes import copied_pieces, copy_line, figures_line, verdict
 from specchat.tui.rendering import Colours
+from specchat.tui.streaming import Request
 from specchat.tui.widgets.transcript import Transcript
 from specchat.tui.widgets.turn import TurnView, View
 
 if TYPE_CHECKING:
-    from specchat.session import Reply
     from specchat.tui.engine_thread import EngineThread
-
-_NEAR = 12  # characters of the model's own between two pieces of one copy
 
 
 @dataclass
@@ -37,7 +35,6 @@ class Shown:
 
     when: str
     spans: tuple[Span, ...] = ()
-    marker: int | None = None
     note: str = ""
     figures: str = ""
     continued: bool = False  # its text is of more than one reply, which cannot be checked in one run
@@ -258,7 +255,6 @@ class ChatView(Vertical):
         turn.text, turn.tokens, turn.reply = message.said.text, message.said.tokens, reply
         begun = min((span.start for span in message.spans), default=0)
         shown.spans = (*(span for span in shown.spans if span.end <= begun), *message.spans)
-        shown.marker = None if view is None else view.marker
         stopped = {None: "stopped  ", "length": "cut at the limit  ", "context": "the context is full  "}
         how = stopped.get(None if reply.finish is None else str(reply.finish), "")
         shown.figures = how + figures_line(reply)
@@ -266,6 +262,7 @@ class ChatView(Vertical):
             if view.source != printable(turn.text):
                 view.replace(turn.text, shown.spans)
             view.mark(shown.spans)
+            view.marker = None  # plain decoding is no longer on its way
             view.figures = shown.figures
             view.finish()
         self.post_message(self.Changed())
@@ -293,19 +290,9 @@ class ChatView(Vertical):
     def _checked(self, message: CheckEnded) -> None:
         self._checking = None
         self.activity("")
-        checked = message.checked
-        if checked is None:
+        if message.checked is None:
             return
-        if checked.differs is None:
-            text = f"checked: identical to plain decoding, {checked.tokens} tokens"
-        else:
-            ours, plain = (printable(one).replace("\n", "\u23ce") for one in checked.differs)
-            chances = checked.chances or (0.0, 0.0)
-            close = "a near tie" if abs(chances[0] - chances[1]) < 0.05 else "not a near tie"
-            text = (
-                f"checked: {checked.tokens} tokens identical, then {ours!r} (p {chances[0]:.4f}) where plain decoding "
-                f"has {plain!r} (p {chances[1]:.4f}): {close}"
-            )
+        text = verdict(message.checked)
         self._note(message.turn, text)
         self._tell(text)
 
@@ -349,15 +336,11 @@ class ChatView(Vertical):
             self._note(turn.id, "nothing in this message was copied")
             return
         copies.at = (copies.at + 1) % len(copies.pieces)
-        start, end, origin = copies.pieces[copies.at]
+        start, end, _ = copies.pieces[copies.at]
         view = self.transcript.view(turn.id)
         if view is not None:
             view.highlighted = (start, end)
-        where = (
-            f"{origin.title}:{origin.line}" if origin.author is Author.FILE else f"{origin.title}, line {origin.line}"
-        )
-        piece = f"piece {copies.at + 1} of {len(copies.pieces)}"
-        self._note(turn.id, f"{end - start} characters copied from {where} ({piece}; p next, Enter goes there)")
+        self._note(turn.id, copy_line(copies.pieces[copies.at], copies.at, len(copies.pieces)))
 
     async def _jump(self, turn: Turn) -> None:
         copies = self._copies
@@ -462,7 +445,7 @@ class ChatView(Vertical):
         view = TurnView(turn.id, who, self._look.view, self._look.colours, when=shown.when)
         view.source = printable(turn.text)
         view.mark(shown.spans)
-        view.marker, view.note, view.figures = shown.marker, printable(shown.note), shown.figures
+        view.note, view.figures = printable(shown.note), shown.figures
         if turn.attachments:
             names = ", ".join(attachment.name for attachment in turn.attachments)
             view.figures = printable(f"with {names}")
@@ -470,30 +453,3 @@ class ChatView(Vertical):
 
     def _tell(self, text: str, severity: str = "information") -> None:
         self.post_message(self.Told(text, severity))
-
-
-def copied_pieces(spans: Sequence[Span]) -> list[tuple[int, int, Origin]]:
-    """The copies of a reply: spans of one source that are next to each other, but for a token of the model's own."""
-    pieces: list[tuple[int, int, Origin]] = []
-    for span in spans:
-        origin = span.origin
-        if origin is None:
-            continue
-        if pieces:
-            start, end, first = pieces[-1]
-            if span.start - end <= _NEAR and (first.title, first.turn) == (origin.title, origin.turn):
-                pieces[-1] = (start, span.end, first)
-                continue
-        pieces.append((span.start, span.end, origin))
-    return pieces
-
-
-def figures_line(reply: Reply) -> str:
-    """What a reply took, in the order that the eye learns."""
-    counted = reply.totals
-    parts = [f"{counted.emitted} tok"]
-    parts += [] if counted.tokens_per_s is None else [f"{counted.tokens_per_s:.1f} tok/s"]
-    parts += [] if counted.tokens_per_step is None else [f"{counted.tokens_per_step:.2f} tok/step"]
-    parts += [] if counted.alpha is None else [f"accepted {counted.alpha:.0%}"]
-    parts += [] if reply.speed_up is None else [f"x{reply.speed_up:.2f} est"]
-    return "  ".join([*parts, f"seed {reply.seed}"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.widget import Widget
 
@@ -67,14 +68,14 @@ class Status(Widget):
 
 
 def fitted(parts: list[tuple[int, str]], width: int) -> str:
-    """The parts in order, the least important (largest number) left out until they fit."""
-    kept = [(priority, text) for priority, text in parts if text]
-    while kept:
-        line = "  ".join(text for _, text in kept)
-        if len(line) <= width or len(kept) == 1:
-            return line[:width]
-        kept.remove(max(kept, key=lambda part: part[0]))
-    return ""
+    """The parts in order; the important ones (small numbers) get a place first, as long as they fit."""
+    kept: set[int] = set()
+    room = width + 2
+    for at in sorted((i for i, (_, text) in enumerate(parts) if text), key=lambda i: parts[i][0]):
+        if cell_len(parts[at][1]) + 2 <= room or not kept:
+            kept.add(at)
+            room -= cell_len(parts[at][1]) + 2
+    return "  ".join(parts[at][1] for at in sorted(kept))[:width]
 
 
 def context_meter(used: int, size: int) -> str:

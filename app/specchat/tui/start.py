@@ -1,0 +1,32 @@
+"""What the app begins with, and how a change of its settings finds its way into the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+from specchat.settings import Settings, SettingsFile
+from specchat.tui.engine_thread import Wanted
+
+
+def carried(before: Any, after: Any, stored: Any) -> Any:
+    """`stored` with those fields changed that differ between `before` and `after`."""
+    changes = {}
+    for one in fields(after):
+        was, now = getattr(before, one.name), getattr(after, one.name)
+        if is_dataclass(now):
+            changes[one.name] = carried(was, now, getattr(stored, one.name))
+        elif was != now:
+            changes[one.name] = now
+    return replace(stored, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the command line asks for."""
+
+    settings: Settings  # as they are in effect, flags included
+    stored: Settings  # as the file has them: flags are never remembered
+    file: SettingsFile
+    wanted: Wanted
+    trouble: str = ""  # of reading the settings

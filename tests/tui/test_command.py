@@ -1,0 +1,180 @@
+"""From the command line to the app: flags over settings, settings that cannot be read, what is kept and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from specchat.cli import main
+from specchat.settings import GuessSettings, SamplingSettings, Settings, SettingsFile, ViewSettings
+from specchat.tui.app import SpecchatApp
+from specchat.tui.command import with_flags
+from specchat.tui.engine_thread import Wanted
+from specchat.tui.messages import LoadProgress, ModelMissing, Trouble
+from specchat.tui.screens.models import ModelScreen
+from specchat.tui.start import Start, carried
+from tests.tui.scripted import Script, ScriptedEngine, app_on, engine_of, words
+from tests.tui.test_app import ask, drive
+
+
+def test_flags_win_over_settings_and_other_settings_stay() -> None:
+    stored = Settings(sampling=SamplingSettings(temperature=0.3, top_k=5), guess=GuessSettings(mode="off"))
+    given = {"temp": 0.0, "guess": "lookup", "guess_max": 6, "ctx": 2048, "model": "x.gguf", "seed": 4}
+
+    settings = with_flags(stored, Namespace(given=given))
+
+    assert (settings.sampling.temperature, settings.sampling.top_k, settings.sampling.seed) == (0.0, 5, 4)
+    assert (settings.guess.mode, settings.guess.length, settings.model) == ("lookup", 6, "x.gguf")
+    assert settings.context.size == 2048
+
+
+def test_what_a_change_carries_over_is_the_change_alone() -> None:
+    stored = Settings(view=ViewSettings(theme="nord"))
+    before = Settings(view=ViewSettings(theme="nord"), sampling=SamplingSettings(temperature=0.0))  # --temp 0
+    after = Settings(view=ViewSettings(theme="nord", tint="token"), sampling=SamplingSettings(temperature=0.0))
+
+    kept = carried(before, after, stored)
+
+    assert kept == Settings(view=ViewSettings(theme="nord", tint="token"))
+
+
+def app_with(tmp_path: Path, text: str) -> SpecchatApp:
+    """The app as `run` starts it on a settings file of this text."""
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    seen: list[SpecchatApp] = []
+
+    def instead(self: SpecchatApp, **_: Any) -> None:
+        seen.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPECCHAT_CONFIG", str(path))
+        patch.setattr(SpecchatApp, "run", instead)
+        patch.setattr("specchat.tui.app.EngineThread.close", lambda self: True)
+        patch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+        patch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+        assert main(["--temp", "0.5"]) == 0
+    return seen[0]
+
+
+def test_a_corrupt_settings_file_is_told_left_alone_and_the_chat_goes_on(tmp_path: Path) -> None:
+    broken = "[guess\nmode = 3"
+    app = app_with(tmp_path, broken)
+    start = app._start
+    assert "config.toml" in start.trouble
+    assert "using the defaults" in start.trouble
+    assert start.settings.sampling.temperature == 0.5
+
+    scripted = SpecchatApp(
+        start, engine=lambda post, settings: ScriptedEngine(post, settings, Script()), folder=tmp_path
+    )
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        assert any("config.toml" in notification.message for notification in app._notifications)
+        await pilot.press("ctrl+t")
+        await pilot.pause()
+        assert app.settings.view.tint == "token"
+        assert any("not saved" in notification.message for notification in app._notifications)
+        await ask(pilot, "hello")
+        assert [turn.text for turn in app.chat_view.chat.path()] == ["hello", "An answer."]
+
+    drive(scripted, keys)
+    assert (tmp_path / "config.toml").read_text() == broken
+
+
+def test_an_unknown_key_is_told_and_the_rest_is_used(tmp_path: Path) -> None:
+    start = app_with(tmp_path, "[view]\ntint = 'off'\ntnit = 'off'\n")._start
+
+    assert "tnit" in start.trouble
+    assert start.settings.view.tint == "off"
+
+
+def test_a_flag_is_never_written_into_the_file(tmp_path: Path) -> None:
+    stored = Settings()
+    flagged = Settings(sampling=SamplingSettings(temperature=0.0))
+    file = SettingsFile(tmp_path / "config.toml")
+    app = SpecchatApp(
+        Start(flagged, stored, file, Wanted()),
+        engine=lambda post, settings: ScriptedEngine(post, settings, Script()),
+        folder=tmp_path,
+    )
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await pilot.press("ctrl+t")
+        await pilot.pause()
+
+    drive(app, keys)
+    kept = SettingsFile(tmp_path / "config.toml").load()
+    assert kept.view.tint == "token"
+    assert kept.sampling.temperature == 0.7
+
+
+def test_a_missing_model_opens_the_list_of_models_and_fetches_nothing(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        app.engine._post(ModelMissing("qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b", 1_608_720_832))
+        for _ in range(20):
+            await pilot.pause()
+            if isinstance(app.screen, ModelScreen):
+                break
+        assert isinstance(app.screen, ModelScreen)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not isinstance(app.screen, ModelScreen)
+
+    drive(app, keys)
+
+
+def test_another_model_in_mid_reply_stops_the_reply_and_keeps_what_was_written(tmp_path: Path) -> None:
+    app = app_on(tmp_path, Script([words("one two three four")], steps_at_once=2))
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await ask(pilot, "count")
+        app.action_models("other")
+        for _ in range(20):
+            await pilot.pause()
+            if len(engine_of(app).loads) == 2:
+                break
+        assert engine_of(app).loads[-1].model == "other"
+        assert app.chat_view.busy is None
+        assert [turn.text for turn in app.chat_view.chat.path()] == ["count", "one two "]
+
+    drive(app, keys)
+
+
+def test_a_model_that_is_gone_is_told_and_a_guesser_that_cannot_be_had_leaves_the_one_before(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await ask(pilot, "/guess draft")
+        app.engine._post(Trouble("guess auto as before: no draft is here", guess="auto"))
+        app.engine._post(Trouble("cannot load gone.gguf: No such file", fatal_to="model"))
+        app.engine._post(LoadProgress("x", 0.5))
+        await pilot.pause()
+        assert app.settings.guess.mode == "auto"
+        assert app.loaded is None
+        assert any("gone.gguf" in notification.message for notification in app._notifications)
+
+    drive(app, keys)
+
+
+def test_leaving_works_from_everywhere(tmp_path: Path) -> None:
+    for keys_before in ([], ["f1"], ["f2"], ["ctrl+s"], ["a", "b"]):
+        app = app_on(tmp_path, Script(steps_at_once=0))
+
+        async def go(app: SpecchatApp = app, keys_before: list[str] = keys_before) -> None:
+            async with app.run_test() as pilot:
+                await pilot.pause()
+                if keys_before:
+                    await pilot.press(*keys_before)
+                await pilot.press("ctrl+q")
+                await pilot.pause()
+                assert not app.is_running or app._exit
+
+        asyncio.run(go())
