@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from textual.app import App
 
-from specchat.settings import Settings
+from specchat.errors import Refusal
+from specchat.settings import Settings, SettingsFile
 from specchat.tui.engine_thread import EngineThread
 from specchat.tui.messages import Loaded
 from specchat.tui.outside import edited, free_name, to_system_clipboard
 from specchat.tui.screens.help import HelpScreen
 from specchat.tui.screens.steps import StepsScreen
+from specchat.tui.start import carried
 from specchat.tui.widgets.chat_view import ChatView
 from specchat.tui.widgets.composer import Composer
 
@@ -33,7 +35,9 @@ class Actions(App[None]):
     engine: EngineThread
     folder: Path
     tell: Callable[..., None]
-    change: Callable[[Settings], None]
+    take: Callable[[Settings], None]
+    _file: SettingsFile
+    _stored: Settings  # as the file has them
 
     @property
     def chat_view(self) -> ChatView:
@@ -42,6 +46,25 @@ class Actions(App[None]):
     @property
     def composer(self) -> Composer:
         return self.query_one(Composer)
+
+    def change(self, settings: Settings) -> None:
+        """Take up changed settings, keep what was changed in the file, and tell the engine."""
+        before, self.settings = self.settings, settings
+        if self.loaded is not None and settings.guess != before.guess:
+            remembered = replace(
+                settings.target(self.loaded.name), guess=settings.guess.mode, draft=settings.guess.draft
+            )
+            self.settings = settings = settings.remembering(self.loaded.name, remembered)
+        try:
+            self._stored = carried(before, settings, self._stored)
+            self._file.save(self._stored)
+        except (Refusal, OSError) as error:
+            self.tell(f"not saved: {error}", "warning")
+        self.take(settings)
+        if settings.guess.draft != before.guess.draft and settings.guess.draft != "auto":
+            self.engine.load_draft(settings.guess.draft)
+        if settings.system != before.system:
+            self.chat_view.chat.system = settings.system
 
     def action_guess(self, name: str = "") -> None:
         """Let another guesser guess: the next one, or the one that is named."""

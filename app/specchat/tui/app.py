@@ -18,16 +18,16 @@ from textual.widgets import Footer, Static
 
 from specchat.chat import Chat
 from specchat.console import printable, size
-from specchat.errors import Refusal
 from specchat.live import Live
 from specchat.settings import Settings
 from specchat.tui.actions import GUESSES, Actions
 from specchat.tui.commands import COMMANDS, find_command
 from specchat.tui.engine_thread import EngineThread, Wanted
 from specchat.tui.messages import Figures, Loaded, LoadProgress, ModelMissing, ModelReady, Trouble
+from specchat.tui.notes import Look
 from specchat.tui.rendering import theme_colours
-from specchat.tui.start import Start, carried
-from specchat.tui.widgets.chat_view import ChatView, Look
+from specchat.tui.start import Start
+from specchat.tui.widgets.chat_view import ChatView
 from specchat.tui.widgets.composer import Composer
 from specchat.tui.widgets.panel import SpeculationPanel
 from specchat.tui.widgets.settings_panel import SettingsPanel
@@ -49,15 +49,7 @@ class SpecchatApp(Actions):
     """The full-screen chat."""
 
     TITLE = "specchat"
-    CSS = """
-    Screen { layout: vertical; }
-    #title { height: 1; background: $panel; color: $foreground; padding: 0 1; }
-    #middle { height: 1fr; }
-    #side { display: none; width: auto; }
-    .-low #hints, .-low Footer, .-lower #hints, .-lower Footer { display: none; }
-    .-lower #title, .-lower #status { display: none; }
-    .-lower #writing { border-top: none; }
-    """
+    CSS_PATH = "app.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 # Textual declares it so
     VERTICAL_BREAKPOINTS = [(0, "-lower"), (9, "-low"), (15, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -159,7 +151,7 @@ class SpecchatApp(Actions):
         for notice in loaded.notices:
             self.tell(notice, "warning")
         if remembered.guess in GUESSES and remembered.guess != self.settings.guess.mode:
-            self._take(replace(self.settings, guess=replace(self.settings.guess, mode=remembered.guess)))
+            self.take(replace(self.settings, guess=replace(self.settings.guess, mode=remembered.guess)))
 
     @on(ModelMissing)
     def _missing(self, message: ModelMissing) -> None:
@@ -374,26 +366,7 @@ class SpecchatApp(Actions):
 
     # Settings and looks.
 
-    def change(self, settings: Settings) -> None:
-        """Take up changed settings, keep what was changed in the file, and tell the engine."""
-        before, self.settings = self.settings, settings
-        if self.loaded is not None and settings.guess != before.guess:
-            remembered = replace(
-                settings.target(self.loaded.name), guess=settings.guess.mode, draft=settings.guess.draft
-            )
-            self.settings = settings = settings.remembering(self.loaded.name, remembered)
-        try:
-            self._stored = carried(before, settings, self._stored)
-            self._file.save(self._stored)
-        except (Refusal, OSError) as error:
-            self.tell(f"not saved: {error}", "warning")
-        self._take(settings)
-        if settings.guess.draft != before.guess.draft and settings.guess.draft != "auto":
-            self.engine.load_draft(settings.guess.draft)
-        if settings.system != before.system:
-            self.chat_view.chat.system = settings.system
-
-    def _take(self, settings: Settings) -> None:
+    def take(self, settings: Settings) -> None:
         self.settings = settings
         self.engine.choose(settings.guess.mode)
         self.engine.refresh()

@@ -3,23 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from specchat.chat import Turn
 from specchat.console import printable
 from specchat.provenance import Author, Origin, Span
+from specchat.tui.messages import ReadingShown
+from specchat.tui.rendering import Colours
+from specchat.tui.widgets.turn import View
 
 if TYPE_CHECKING:  # these load the engine
     from specchat.session import Checked, Reply
+
+Piece = tuple[int, int, Origin]  # characters from and to, and where they are from
 
 _NEAR = 12  # characters of the model's own between two pieces of one copy
 _TIE = 0.05  # difference of two probabilities under which a choice is a near tie
 
 
-def copy_line(piece: tuple[int, int, Origin], at: int, pieces: int) -> str:
-    """Where a copied piece of a reply is from."""
-    start, end, origin = piece
-    where = f"{origin.title}:{origin.line}" if origin.author is Author.FILE else f"{origin.title}, line {origin.line}"
-    return f"{end - start} characters copied from {where} (piece {at + 1} of {pieces}; p next, Enter goes there)"
+@dataclass
+class Shown:
+    """What the screen keeps of a message besides its text."""
+
+    when: str
+    spans: tuple[Span, ...] = ()
+    note: str = ""
+    figures: str = ""
+    continued: bool = False  # its text is of more than one reply, which cannot be checked in one run
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What messages are shown with; the app changes it."""
+
+    view: View
+    colours: Colours
+    model: str = "model"
+
+
+@dataclass
+class CopyTour:
+    """The copied pieces of one reply, and which of them is looked at."""
+
+    turn: Turn | None = None
+    pieces: list[Piece] = field(default_factory=list)
+    at: int = -1
+
+    @property
+    def piece(self) -> Piece | None:
+        """The piece that is looked at."""
+        return self.pieces[self.at] if 0 <= self.at < len(self.pieces) else None
+
+    def next(self) -> Piece | None:
+        """Go on to the next piece, after the last one to the first; None when nothing was copied."""
+        self.at = (self.at + 1) % len(self.pieces) if self.pieces else -1
+        return self.piece
+
+    def line(self) -> str:
+        """Where the piece is from."""
+        if self.piece is None:
+            return "nothing in this message was copied"
+        start, end, origin = self.piece
+        place = (
+            f"{origin.title}:{origin.line}" if origin.author is Author.FILE else f"{origin.title}, line {origin.line}"
+        )
+        tour = f"piece {self.at + 1} of {len(self.pieces)}; p next, Enter goes there"
+        return f"{end - start} characters copied from {place} ({tour})"
+
+
+def reading_line(message: ReadingShown) -> str:
+    """How far a prompt is read, as a bar."""
+    full = round(12 * message.read / message.total) if message.total else 12
+    left = "" if message.seconds_left is None else f", {message.seconds_left:.0f} s left"
+    cached = f", {message.reused} cached" if message.reused else ""
+    bar = "█" * full + "░" * (12 - full)
+    return f"reading {bar} {message.read}/{message.total} tokens{cached}{left}  Esc stops"
 
 
 def verdict(checked: Checked) -> str:
@@ -35,9 +94,9 @@ def verdict(checked: Checked) -> str:
     )
 
 
-def copied_pieces(spans: Sequence[Span]) -> list[tuple[int, int, Origin]]:
+def copied_pieces(spans: Sequence[Span]) -> list[Piece]:
     """The copies of a reply: spans of one source that are next to each other, but for a token of the model's own."""
-    pieces: list[tuple[int, int, Origin]] = []
+    pieces: list[Piece] = []
     for span in spans:
         origin = span.origin
         if origin is None:

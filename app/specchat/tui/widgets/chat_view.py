@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,45 +17,16 @@ from specchat.attachments import Attachment
 from specchat.chat import Chat, Turn
 from specchat.console import printable
 from specchat.conversation import Role
-from specchat.provenance import Author, Origin, Span
+from specchat.provenance import Author
 from specchat.tui.messages import CheckEnded, CheckProgress, Ended, Grew, ReadingShown, Refused
-from specchat.tui.notes import copied_pieces, copy_line, figures_line, verdict
-from specchat.tui.rendering import Colours
+from specchat.tui.notes import CopyTour, Look, Shown, copied_pieces, figures_line, reading_line, verdict
+from specchat.tui.screens.text import TextScreen
 from specchat.tui.streaming import Request
 from specchat.tui.widgets.transcript import Transcript
-from specchat.tui.widgets.turn import TurnView, View
+from specchat.tui.widgets.turn import TurnView
 
 if TYPE_CHECKING:
     from specchat.tui.engine_thread import EngineThread
-
-
-@dataclass
-class Shown:
-    """What the screen keeps of a message besides its text."""
-
-    when: str
-    spans: tuple[Span, ...] = ()
-    note: str = ""
-    figures: str = ""
-    continued: bool = False  # its text is of more than one reply, which cannot be checked in one run
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What replies are shown with; the app changes it."""
-
-    view: View
-    colours: Colours
-    model: str = "model"
-
-
-@dataclass
-class _Copies:
-    """The copied pieces of one reply, and which of them is looked at."""
-
-    turn: int = -1
-    pieces: list[tuple[int, int, Origin]] = field(default_factory=list)
-    at: int = -1
 
 
 class ChatView(Vertical):
@@ -104,8 +75,8 @@ class ChatView(Vertical):
         self._look = look
         self._engine = engine
         self._now = now
-        self._shown: dict[int, Shown] = {}
-        self._copies = _Copies()
+        self._shown: dict[Turn, Shown] = {}  # of every chat: ids are the same in all of them
+        self._copies = CopyTour()
         self._checking: int | None = None
         self._transcript = Transcript(self._make, id="transcript")
 
@@ -152,7 +123,7 @@ class ChatView(Vertical):
             self.chat.branch_from(self.editing)
             self.editing = None
         question = self.chat.add(Role.USER, text, attachments=tuple(attachments))
-        self._shown[question.id] = Shown(f"{self._now():%H:%M}")
+        self._shown[question] = Shown(f"{self._now():%H:%M}")
         await self._ask(question)
 
     async def redo(self, turn: Turn | None = None) -> None:
@@ -177,7 +148,7 @@ class ChatView(Vertical):
             self._tell("there is no reply to go on with")
             return
         self.busy = turn.id
-        shown = self._shown[turn.id]
+        shown = self._shown[turn]
         shown.continued = True
         self.transcript.grow(turn.id)
         seed = None if turn.reply is None else turn.reply.seed
@@ -187,7 +158,7 @@ class ChatView(Vertical):
     def check(self, turn: Turn | None = None) -> None:
         """Write a reply again without guesses and compare."""
         turn = turn or self.last_reply
-        if turn is None or turn.reply is None or self._shown[turn.id].continued:
+        if turn is None or turn.reply is None or self._shown[turn].continued:
             self._tell("only a whole reply of this session can be checked")
             return
         question = self.chat.turn(turn.parent) if turn.parent is not None else turn
@@ -226,11 +197,7 @@ class ChatView(Vertical):
         if self.busy != message.turn or message.read >= message.total:
             self.activity("")
         elif message.total > 0:
-            done = message.read / message.total
-            left = "" if message.seconds_left is None else f", {message.seconds_left:.0f} s left"
-            bar = "█" * round(12 * done) + "░" * (12 - round(12 * done))
-            cached = f", {message.reused} cached" if message.reused else ""
-            self.activity(f"reading {bar} {message.read}/{message.total} tokens{cached}{left}  Esc stops")
+            self.activity(reading_line(message))
 
     @on(Grew)
     def _grew(self, message: Grew) -> None:
@@ -245,7 +212,7 @@ class ChatView(Vertical):
 
     @on(Ended)
     async def _ended(self, message: Ended) -> None:
-        turn, shown, reply = self.chat.turn(message.turn), self._shown[message.turn], message.reply
+        turn, shown, reply = self.chat.turn(message.turn), self._shown[self.chat.turn(message.turn)], message.reply
         self.busy = None
         self.activity("")
         if message.said is None:  # stopped before its first token
@@ -293,7 +260,7 @@ class ChatView(Vertical):
         if message.checked is None:
             return
         text = verdict(message.checked)
-        self._note(message.turn, text)
+        self._note(self.chat.turn(message.turn), text)
         self._tell(text)
 
     # Looking.
@@ -321,38 +288,24 @@ class ChatView(Vertical):
             if result is not None:
                 await result
 
-    def origin_at(self, turn: int, place: int) -> Origin | None:
-        """Where a character of a reply was copied from."""
-        shown = self._shown.get(turn)
-        spans = () if shown is None else shown.spans
-        return next((span.origin for span in spans if span.start <= place < span.end), None)
-
     def _look_at_copies(self, turn: Turn) -> None:
         """Mark the next copied piece of a reply and say where it is from."""
-        if self._copies.turn != turn.id:
-            self._copies = _Copies(turn.id, copied_pieces(self._shown[turn.id].spans))
-        copies = self._copies
-        if not copies.pieces:
-            self._note(turn.id, "nothing in this message was copied")
-            return
-        copies.at = (copies.at + 1) % len(copies.pieces)
-        start, end, _ = copies.pieces[copies.at]
-        view = self.transcript.view(turn.id)
-        if view is not None:
-            view.highlighted = (start, end)
-        self._note(turn.id, copy_line(copies.pieces[copies.at], copies.at, len(copies.pieces)))
+        if self._copies.turn is not turn:
+            self._copies = CopyTour(turn, copied_pieces(self._shown[turn].spans))
+        piece = self._copies.next()
+        if piece is not None and (view := self.transcript.view(turn.id)) is not None:
+            view.highlighted = piece[:2]
+        self._note(turn, self._copies.line())
 
     async def _jump(self, turn: Turn) -> None:
-        copies = self._copies
-        if copies.turn != turn.id or copies.at < 0:
+        piece = self._copies.piece if self._copies.turn is turn else None
+        if piece is None:
             self._look_at_copies(turn)
             return
-        origin = copies.pieces[copies.at][2]
+        origin = piece[2]
         if origin.author is Author.FILE and origin.turn is not None:
             file = next((a for a in self.chat.turn(origin.turn).attachments if a.name == origin.title), None)
             if file is not None:
-                from specchat.tui.screens.text import TextScreen
-
                 self.app.push_screen(TextScreen(file.name, file.text, origin.line))
         elif origin.turn is not None:
             await self.transcript.reveal(origin.turn, origin.offset)
@@ -371,9 +324,9 @@ class ChatView(Vertical):
         else:
             self._tell("this is a reply: r writes it anew")
 
-    def _note(self, turn: int, text: str) -> None:
+    def _note(self, turn: Turn, text: str) -> None:
         self._shown[turn].note = text
-        view = self.transcript.view(turn)
+        view = self.transcript.view(turn.id)
         if view is not None:
             view.note = printable(text)
             view.update_notes()
@@ -382,7 +335,7 @@ class ChatView(Vertical):
 
     async def _ask(self, question: Turn) -> None:
         reply = self.chat.add(Role.ASSISTANT, "")
-        self._shown[reply.id] = Shown(f"{self._now():%H:%M}")
+        self._shown[reply] = Shown(f"{self._now():%H:%M}")
         self.busy = reply.id
         await self._draw()
         self.transcript.grow(reply.id)
@@ -440,7 +393,7 @@ class ChatView(Vertical):
         self.post_message(self.Changed())
 
     def _make(self, turn: Turn) -> TurnView:
-        shown = self._shown.setdefault(turn.id, Shown(""))
+        shown = self._shown.setdefault(turn, Shown(""))
         who = "You" if turn.role is Role.USER else self._look.model
         view = TurnView(turn.id, who, self._look.view, self._look.colours, when=shown.when)
         view.source = printable(turn.text)
