@@ -201,7 +201,7 @@ class Engine:
             return Draft(PLAIN)
         if plan.draft is not None:
             return plan.draft.cut(k)
-        return self.guessers[plan.guesser].propose(self.context, k, self.rule)
+        return self.guessers[plan.guesser].propose(self.context, k, self.rule, plan.keep_on)
 
     def _distribution(self, row: Row, drafted: Sequence[int]) -> Distribution:
         if self.sampling.repeat_penalty == 1.0:

@@ -11,6 +11,7 @@ import numpy as np
 
 from speculation.accept import Rule
 from speculation.context import Context
+from speculation.guessers.base import KeepOn
 from speculation.types import CannotRewind, Draft, Logits, Row, Tokens
 
 _PRIME = 1_000_000_007
@@ -96,7 +97,7 @@ class ScriptedGuesser:
     def candidates(self, context: Context, k: int) -> Sequence[Draft]:
         return ()
 
-    def propose(self, context: Context, k: int, rule: Rule) -> Draft:
+    def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         return Draft(self.name, self._text[len(context) : len(context) + k])
 
 

@@ -129,15 +129,16 @@ class LiveFigures:
 
 def told(plan: Plan, origin: Origin | None = None) -> str:
     """Why a step was taken, for people: the evidence, and what was expected against the next best."""
-    chosen = [priced for priced in plan.considered if (priced.guesser, priced.k) == (plan.guesser, plan.k)]
-    if plan.k == 0 or not chosen:
+    offers = [priced for priced in plan.considered if priced.guesser == plan.guesser and priced.k]
+    if plan.k == 0 or not offers:
         return plan.reason
+    chosen = max(offers, key=lambda priced: priced.tokens_per_s)
     what = plan.reason.partition(":")[0]
     if plan.draft is not None and origin is not None:
         what += f" {origin.title}:{origin.line}"
-    others = [priced for priced in plan.considered if priced is not chosen[0]]
+    others = [priced for priced in plan.considered if priced is not chosen]
     against = f" against {max(priced.tokens for priced in others):.1f}" if others else ""
-    return f"{what}; expects {chosen[0].tokens:.1f} a step{against}"
+    return f"{what}; expects {chosen.tokens:.1f} a step{against}"
 
 
 def plain_position(ends: Sequence[int], elapsed_s: float, plain_step_s: float) -> int:

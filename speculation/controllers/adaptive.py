@@ -14,13 +14,14 @@ from statistics import median
 from speculation.context import Context
 from speculation.controllers.base import Plan, Priced
 from speculation.cost import CostTable, LivePrices
-from speculation.guessers.base import Guesser
+from speculation.guessers.base import Guesser, KeepOn
 from speculation.types import PLAIN, Draft, Step
 
 # What a guess must promise beyond its price, as a share of the price. The best of many estimates is an overestimate,
 # and where checks are dear (a CPU) the open text in between must not pay for it. Where they are cheap it is nothing.
 _MARGIN = 0.2
 _LONGEST_DRAFT = 16  # tokens of a draft model in a step
+_AHEAD = 8  # tokens that its stopping rule looks ahead
 
 _ALPHA = 0.7  # of a draft model that has not been seen at work: the chance that a token of its is accepted
 _ALPHA_STRENGTH = 8.0  # examined tokens that this weighs
@@ -80,11 +81,48 @@ class Adaptive:
         considered = tuple(priced for priced, _ in offers)
         best, draft = max(offers, key=lambda offer: offer[0].tokens_per_s)
         reason = _reason(best, draft, plain_s)
-        return (
-            Plan(best.guesser, best.k, draft, reason, considered)
-            if best.k
-            else Plan(reason=reason, considered=considered)
-        )
+        if not best.k:
+            return Plan(reason=reason, considered=considered)
+        return self._carried_out(best, draft, reason, considered, room)
+
+    def _carried_out(
+        self, best: Priced, draft: Draft | None, reason: str, considered: tuple[Priced, ...], room: int
+    ) -> Plan:
+        """A draft model may go on as long as each token is worth its price; a candidate is there already."""
+        if draft is not None:
+            return Plan(best.guesser, best.k, draft, reason, considered)
+        k = min(room, _LONGEST_DRAFT)
+        keep_on = self._worth_it(median(self._draft_s or [0.0]), self._prices.forward_s(1))
+        return Plan(best.guesser, k, None, reason, considered, keep_on)
+
+    def _worth_it(self, token_s: float, plain_s: float) -> KeepOn:
+        """A stopping rule at today's prices: go on while the next tokens bring more a second than the step so far.
+
+        Looks a few tokens ahead, because the time of a forward is a staircase: a step up is worth climbing when the flat
+        behind it is long enough. Plain decoding is the least that a token has to bring.
+        """
+        forward_s = self._prices.forward_s
+        expected, before = 1.0, 1.0
+
+        def keep_on(drafted: int, together: float) -> bool:
+            nonlocal expected, before
+            if drafted == 1:
+                expected = 1.0 + self._alpha  # the first token is drafted unasked
+                before = self._alpha
+            so_far = forward_s(drafted + 1) + drafted * token_s
+            price = max(expected / so_far, 1.0 / plain_s)
+            chance = min(0.99, together / before) if before > 0 else 0.0
+            gain, ahead = 0.0, together
+            for more in range(1, _AHEAD + 1):
+                gain += ahead
+                ahead *= chance
+                if gain >= price * (forward_s(drafted + more + 1) - forward_s(drafted + 1) + more * token_s):
+                    expected += together
+                    before = together
+                    return True
+            return False
+
+        return keep_on
 
     def _insisted(self, found: Iterable[Draft], guessers: Mapping[str, Guesser], room: int, plain: Priced) -> Plan:
         offers: list[tuple[Priced, Draft | None]] = [
@@ -101,7 +139,7 @@ class Adaptive:
             return Plan(reason=f"{self._insist} has nothing to offer", considered=(plain,))
         best, draft = max(offers, key=lambda offer: offer[0].tokens_per_s)
         considered = (plain, *(priced for priced, _ in offers))
-        return Plan(best.guesser, best.k, draft, _reason(best, draft, plain.seconds), considered)
+        return self._carried_out(best, draft, _reason(best, draft, plain.seconds), considered, room)
 
     @property
     def _alpha(self) -> float:

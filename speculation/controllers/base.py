@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from speculation.context import Context
-from speculation.guessers.base import Guesser
+from speculation.guessers.base import Guesser, KeepOn
 from speculation.types import PLAIN, Draft, Step
 
 
@@ -34,6 +34,7 @@ class Plan:
     draft: Draft | None = None  # the candidate that was chosen; None: ask the guesser to propose
     reason: str = ""  # for people
     considered: tuple[Priced, ...] = ()  # what it was chosen from, plain decoding first
+    keep_on: KeepOn | None = None  # whether another token of a guesser that is asked to propose is worth its price
 
 
 class Controller(Protocol):

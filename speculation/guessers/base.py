@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from speculation.accept import Rule
 from speculation.context import Context
 from speculation.types import Draft
+
+# How many tokens are drafted, and the chance that all of them and the next one are accepted -> whether that is worth it.
+KeepOn = Callable[[int, float], bool]
 
 
 class Guesser(Protocol):
@@ -20,6 +23,9 @@ class Guesser(Protocol):
         """Drafts of at most k tokens that cost next to nothing to show, best evidence first; () if they would."""
         ...
 
-    def propose(self, context: Context, k: int, rule: Rule) -> Draft:
-        """At most k tokens to follow the context. An empty draft is an answer."""
+    def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
+        """At most k tokens to follow the context. An empty draft is an answer.
+
+        A guesser whose tokens have a price asks `keep_on` before each one after the first; others ignore it.
+        """
         ...

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from speculation.accept import Rule
 from speculation.context import Bookmark, Context
+from speculation.guessers.base import KeepOn
 from speculation.guessers.copying import Copying
 from speculation.guessers.suffix_index import SuffixIndex
 from speculation.survival import CONTESTED, Kind, Survival, later
@@ -31,7 +32,7 @@ class PromptLookup:
         self._seen = Bookmark()
         self._reset()
 
-    def propose(self, context: Context, k: int, rule: Rule) -> Draft:
+    def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         """The continuation of the longest match; empty when no match is long enough."""
         self._sync(context)
         match, source = self._index.longest_match()

@@ -15,7 +15,7 @@ from speculation.accept import Rule, acceptance, gumbel, residual, rule_named
 from speculation.context import Context
 from speculation.controllers.fixed import Fixed
 from speculation.engine import EndTokens, Engine
-from speculation.guessers.base import Guesser
+from speculation.guessers.base import Guesser, KeepOn
 from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.sampling import SamplingConfig, distribution
@@ -167,7 +167,7 @@ def test_output_follows_the_target(rule_name: str, name: str, k: int, sampling: 
 class ArgmaxWithSoftQ(DraftModel):
     """The planted bug: drafts the best token and claims to have drawn it."""
 
-    def propose(self, context: Context, k: int, rule: Rule) -> Draft:
+    def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         class Greedily:
             def draw(self, q: Distribution, position: int) -> tuple[int, Distribution]:
                 return int(q.ids[0]), q
@@ -180,7 +180,7 @@ class ArgmaxWithSoftQ(DraftModel):
 class StopsAfterTheDraw(DraftModel):
     """The planted bug: draws a token and then withholds it if it is improbable."""
 
-    def propose(self, context: Context, k: int, rule: Rule) -> Draft:
+    def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         draft = super().propose(context, k, rule)
         assert draft.q is not None
         keep = next((i for i, (t, q) in enumerate(zip(draft.tokens, draft.q, strict=True)) if q.prob(t) < 0.5), k)

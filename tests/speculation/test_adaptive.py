@@ -17,7 +17,7 @@ from speculation.controllers.adaptive import Adaptive
 from speculation.controllers.base import Plan
 from speculation.cost import CostTable
 from speculation.engine import EndTokens, Engine
-from speculation.guessers.base import Guesser
+from speculation.guessers.base import Guesser, KeepOn
 from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.sampling import GREEDY, SamplingConfig
@@ -41,7 +41,7 @@ class Offers:
         chances = self.chances[:k]
         return (Draft(self.name, (7,) * len(chances), source=3, match=5, chances=chances),) if chances else ()
 
-    def propose(self, context: Context, k: int, rule: Rule) -> Draft:
+    def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         return Draft(self.name, (7,) * min(k, len(self.chances)))
 
 
