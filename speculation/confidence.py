@@ -1,7 +1,7 @@
-"""A draft model's own probability of its token -> the chance that the target accepts it, learned from what was emitted.
+"""A draft model's own probability of its token -> the chance that the target accepts it, learned from what came.
 
-A small model is rarely calibrated against a large one: what it calls 0.9 may hold in 0.7 or in 0.99 of the cases, and that
-differs from pair to pair and from text to text.
+A small model is rarely calibrated against a large one: what it calls 0.9 may hold in 0.7 or in 0.99 of the cases, and
+that differs from pair to pair and from text to text.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Adaptive:
     def _worth_it(self, token_s: float, plain_s: float) -> KeepOn:
         """A stopping rule at today's prices: go on while the next tokens bring more a second than the step so far.
 
-        Looks a few tokens ahead, because the time of a forward is a staircase: a step up is worth climbing when the flat
+        Looks a few tokens ahead, because the time of a forward is a staircase: a stair is worth climbing when the flat
         behind it is long enough. Plain decoding is the least that a token has to bring.
         """
         forward_s = self._prices.forward_s

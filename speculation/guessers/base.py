@@ -9,7 +9,7 @@ from speculation.accept import Rule
 from speculation.context import Context
 from speculation.types import Draft
 
-# How many tokens are drafted, and the chance that all of them and the next one are accepted -> whether that is worth it.
+# How many tokens are drafted, the chance that all of them and the next one are accepted -> whether that is worth it.
 KeepOn = Callable[[int, float], bool]
 
 

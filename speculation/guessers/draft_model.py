@@ -79,7 +79,7 @@ class DraftModel:
         return Draft(self.name, tuple(drafted), q_all, chances=tuple(chances))
 
     def _learn(self, tokens: Tokens) -> None:
-        """What became of the last draft, whoever wrote the text since: its tokens stand in the context, or others do."""
+        """What became of the last draft, whoever wrote the text since: its tokens stand in the context or others do."""
         last, self._last = self._last, _Drafted(0, (), ())
         for i, (token, p) in enumerate(zip(last.tokens, last.sure, strict=True)):
             if last.start + i >= len(tokens):
