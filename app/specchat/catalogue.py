@@ -1,34 +1,29 @@
 """The models that specchat knows, read from models.toml; no network, and nothing of what is on this disk."""
 
-import difflib
+from __future__ import annotations
+
 import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from specchat.tables import CatalogueError as CatalogueError
+from specchat.tables import Table, suggestion
+
 SCHEMA = 1
+LINKED = "linked"  # the origin of models that are used where they lie
 ROLES = ("target", "draft")
 SOURCE_KINDS = ("package-index", "hub")
 
 MODEL_ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.gguf")
+SPLIT_NAME = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 # Anything looser would let the catalogue hand options to pip, or let a file change under its checksum.
 EXACT_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.!+]*")
-
-
-class CatalogueError(Exception):
-    """The catalogue cannot be used; the message names the file, the key and the way out."""
-
-    exit_code = 2
-
-    def __init__(self, path: Path, problem: str) -> None:
-        super().__init__(f"{path}: {problem}")
-        self.path = path
-        self.problem = problem
 
 
 class UnknownModel(Exception):
@@ -37,8 +32,8 @@ class UnknownModel(Exception):
     exit_code = 4
 
     def __init__(self, model_id: str, known: Iterable[str]) -> None:
-        suggestion = _suggestion(model_id, known)
-        super().__init__(f'there is no model "{model_id}"{suggestion}; see: specchat models list')
+        near = suggestion(model_id, known)
+        super().__init__(f'there is no model "{model_id}"{near}; see: specchat models list')
         self.model_id = model_id
 
 
@@ -56,15 +51,32 @@ class HubSource:
 
     repo: str
     revision: str
-    file: str
+    file: str  # of a split model, the first one; the others lie beside it under the names of their parts
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """One file on the disk."""
+
+    name: str
+    size: int  # bytes
+    sha256: str  # lower-case hexadecimal; "" where no checksum is known
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
+    """What a model is loaded from: one file, or the parts of a split one, which are loaded by the first."""
+
     name: str
     quantization: str
-    size: int  # bytes
-    sha256: str  # lower-case hexadecimal
+    size: int  # bytes, of all parts
+    sha256: str  # lower-case hexadecimal; "" where no checksum is known, or each part has its own
+    split: tuple[FilePart, ...] = ()
+
+    @property
+    def parts(self) -> tuple[FilePart, ...]:
+        """Every file, in order."""
+        return self.split or (FilePart(self.name, self.size, self.sha256),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +90,13 @@ class Model:
     licence: str  # SPDX
     file: ModelFile
     sources: tuple[PackageSource | HubSource, ...]  # in order of preference
+    origin: str = ""  # of the user's own models: LINKED, or the "hf:owner/name:QUANT" it was asked for by
+    place: Path | None = None  # where its (first) file is; None: in the folder of the models
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether its file belongs to somebody else: it is used where it lies and never written or deleted."""
+        return self.origin == LINKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +106,9 @@ class Catalogue:
     default_draft: str
 
     def find(self, model_id: str) -> Model:
-        """The model of this id. Raises UnknownModel."""
+        """The model of this id, or that was asked for by these words. Raises UnknownModel."""
         for model in self.models:
-            if model.id == model_id:
+            if model_id == model.id or (":" in model_id and model_id == model.origin):
                 return model
         raise UnknownModel(model_id, [model.id for model in self.models])
 
@@ -114,7 +133,7 @@ def load_catalogue(path: Path) -> Catalogue:
     except tomllib.TOMLDecodeError as error:  # its message ends in "(at line 3, column 7)"
         raise CatalogueError(path, f"is not valid TOML: {error}") from error
 
-    top = _Table(path, "", values)
+    top = Table(path, "", values)
     # Before anything else: every other complaint about a newer file would mislead.
     if (schema := top.count("schema")) != SCHEMA:
         raise top.error("schema", f"is {schema}, and this specchat reads {SCHEMA}; update specchat")
@@ -123,7 +142,7 @@ def load_catalogue(path: Path) -> Catalogue:
     models = tuple(_model(table) for table in tables)
     _check_unique(path, "id", [model.id for model in models])
     # Regardless of case, because the files share a folder and not every file system tells cases apart.
-    _check_unique(path, "file.name", [model.file.name.lower() for model in models])
+    _check_unique(path, "file.name", [part.name.lower() for model in models for part in model.file.parts])
     for table, model in zip(tables, models, strict=True):
         if model.draft is not None:
             _check_role(models, table.named(model.id), "draft", role="draft")
@@ -132,69 +151,14 @@ def load_catalogue(path: Path) -> Catalogue:
     return Catalogue(models, top.text("default_target"), top.text("default_draft"))
 
 
-class _Table:
-    """A TOML table that knows its place, so that every complaint can name the file and the key."""
-
-    def __init__(self, path: Path, place: str, values: object) -> None:
-        self.path = path
-        self.place = place
-        if not isinstance(values, dict):
-            raise CatalogueError(path, f"{place.rstrip('. ')}: must be a table")
-        self.values: dict[str, object] = values
-
-    def named(self, model_id: str) -> "_Table":
-        return _Table(self.path, f'model "{model_id}" ', self.values)
-
-    def error(self, key: str, problem: str) -> CatalogueError:
-        return CatalogueError(self.path, f"{self.place}{key}: {problem}")
-
-    def check_known(self, known: str) -> None:
-        for key in self.values:
-            if key not in known.split():
-                raise self.error(key, f"unknown key{_suggestion(key, known.split())}")
-
-    def value(self, key: str) -> object:
-        if key not in self.values:
-            raise self.error(key, "is missing")
-        return self.values[key]
-
-    def text(self, key: str, *, form: re.Pattern[str] | None = None, want: str = "") -> str:
-        return self._checked(key, self.value(key), form, want)
-
-    def texts(self, key: str, *, form: re.Pattern[str] | None = None, want: str = "") -> tuple[str, ...]:
-        value = self.value(key)
-        if not isinstance(value, list) or not value:
-            raise self.error(key, f"must be a list of at least one text, not {value!r}")
-        return tuple(self._checked(key, item, form, want) for item in value)
-
-    def count(self, key: str) -> int:
-        value = self.value(key)
-        if type(value) is not int or value <= 0:  # a TOML true is a Python int
-            raise self.error(key, f"must be a whole number above zero, not {value!r}")
-        return value
-
-    def table(self, key: str) -> "_Table":
-        return _Table(self.path, f"{self.place}{key}.", self.value(key))
-
-    def tables(self, key: str) -> list["_Table"]:
-        value = self.value(key)
-        if not isinstance(value, list) or not value:
-            raise self.error(key, f"must be one or more tables, [[{key}]]")
-        places = [f"{self.place}{key}[{number}]." for number in range(1, len(value) + 1)]
-        return [_Table(self.path, place, item) for place, item in zip(places, value, strict=True)]
-
-    def _checked(self, key: str, value: object, form: re.Pattern[str] | None, want: str) -> str:
-        if not isinstance(value, str) or not value.strip():
-            raise self.error(key, f"must be a text, not {value!r}")
-        if form is not None and not form.fullmatch(value):
-            raise self.error(key, f"{value!r} must be {want}")
-        return value
-
-
-def _model(table: _Table) -> Model:
+def _model(table: Table) -> Model:
     model_id = table.text("id", form=MODEL_ID, want="lower-case letters, digits, dots and dashes")
     table = table.named(model_id)
     table.check_known("id title roles draft architecture context licence file source")
+    file = _file(table.table("file"))
+    sources = tuple(_source(source) for source in table.tables("source"))
+    if file.split and any(isinstance(source, PackageSource) for source in sources):
+        raise table.error("source", "a package-index source makes one file, and this model is split")
     return Model(
         id=model_id,
         title=table.text("title"),
@@ -203,25 +167,40 @@ def _model(table: _Table) -> Model:
         architecture=table.text("architecture"),
         context=table.count("context"),
         licence=table.text("licence"),
-        file=_file(table.table("file")),
-        sources=tuple(_source(source) for source in table.tables("source")),
+        file=file,
+        sources=sources,
     )
 
 
-def _file(table: _Table) -> ModelFile:
-    table.check_known("name quantization size sha256")
+def _file(table: Table) -> ModelFile:
+    quantization = table.text("quantization")
+    if "part" not in table.values:
+        table.check_known("name quantization size sha256")
+        whole = _part(table)
+        return ModelFile(whole.name, quantization, whole.size, whole.sha256)
+    table.check_known("quantization part")
+    parts = []
+    for inner in table.tables("part"):
+        inner.check_known("name size sha256")
+        parts.append(_part(inner))
+    # llama.cpp finds the other parts by the name of the first.
+    numbered = [SPLIT_NAME.fullmatch(part.name) for part in parts]
+    wanted = [(number, len(parts)) for number in range(1, len(parts) + 1)]
+    found = [(int(match["number"]), int(match["count"])) for match in numbered if match]
+    if found != wanted or len({match["stem"] for match in numbered if match}) != 1:
+        raise table.error("part", f"must be named NAME-00001-of-{len(parts):05}.gguf and so on, in order")
+    return ModelFile(parts[0].name, quantization, sum(part.size for part in parts), "", tuple(parts))
+
+
+def _part(table: Table) -> FilePart:
     name = table.text("name", form=FILE_NAME, want="a plain file name ending in .gguf, without a folder")
     if ".." in name:
         raise table.error("name", f"{name!r} must not hold '..'")
-    return ModelFile(
-        name=name,
-        quantization=table.text("quantization"),
-        size=table.count("size"),
-        sha256=table.text("sha256", form=SHA256, want="64 lower-case hexadecimal digits"),
-    )
+    sha256 = table.text("sha256", form=SHA256, want="64 lower-case hexadecimal digits")
+    return FilePart(name, table.count("size"), sha256)
 
 
-def _source(table: _Table) -> PackageSource | HubSource:
+def _source(table: Table) -> PackageSource | HubSource:
     kind = table.text("kind")
     if kind == "package-index":
         table.check_known("kind packages member")
@@ -241,17 +220,12 @@ def _check_unique(path: Path, key: str, values: list[str]) -> None:
             raise CatalogueError(path, f'model {key}: "{value}" is used by more than one model')
 
 
-def _check_role(models: tuple[Model, ...], table: _Table, key: str, *, role: str) -> None:
+def _check_role(models: tuple[Model, ...], table: Table, key: str, *, role: str) -> None:
     wanted = table.text(key)
     for model in models:
         if model.id == wanted:
             if role not in model.roles:
                 raise table.error(key, f'model "{wanted}" does not have the role {role}')
             return
-    suggestion = _suggestion(wanted, [model.id for model in models])
-    raise table.error(key, f'there is no model "{wanted}"{suggestion}')
-
-
-def _suggestion(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f'; did you mean "{close[0]}"?' if close else ""
+    near = suggestion(wanted, [model.id for model in models])
+    raise table.error(key, f'there is no model "{wanted}"{near}')

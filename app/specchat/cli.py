@@ -11,8 +11,9 @@ import sys
 from collections.abc import Sequence
 
 from specchat import __version__
+from specchat.rewrite.options import add_commands, take_words
 
-COMMANDS = ("ask", "bench", "models")
+COMMANDS = ("ask", "bench", "models", "rewrite", "undo")
 USAGE = 2
 MODEL = 4
 INPUT = 3
@@ -47,17 +48,18 @@ DEFAULTS: dict[str, object] = {
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
-    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    model = shared.add_argument_group("models")
+    loading = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    model = loading.add_argument_group("models")
     model.add_argument("-m", "--model", metavar="NAME", help="a model of the catalogue, or the path of a .gguf file")
     model.add_argument("-d", "--draft", metavar="NAME", help="the model that guesses: NAME, a path, auto or none")
     model.add_argument("-c", "--ctx", type=int, metavar="N", help="context in tokens (8192)")
     model.add_argument("-t", "--threads", type=int, metavar="N", help="threads (one a fast core)")
     model.add_argument("-y", "--yes", action="store_true", help="fetch missing models without asking")
-    guess = shared.add_argument_group("guessing; it never changes the text")
+    guess = loading.add_argument_group("guessing; it never changes the text")
     guess.add_argument("-g", "--guess", choices=["auto", "draft", "lookup", "off"], help="who guesses (auto)")
     guess.add_argument("--guess-max", type=int, metavar="N", help="longest draft of a guesser chosen by hand")
     guess.add_argument("--rule", choices=["coupled", "rejection", "block"], help="how guesses are checked (coupled)")
+    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS, parents=[loading])
     text = shared.add_argument_group("the reply")
     text.add_argument("-s", "--system", metavar="TEXT", help="system prompt")
     text.add_argument("--temp", type=float, metavar="T", help="temperature; 0 takes the best token (0.7)")
@@ -87,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     ask.add_argument("--json", action="store_true", help="one JSON object with text and figures")
     ask.add_argument("-q", "--quiet", action="store_true", help="no line of figures on stderr")
     ask.set_defaults(call="specchat.ask:ask")
+    add_commands(commands, loading)
 
     bench = commands.add_parser("bench", parents=[shared], help="what guessing is worth, measured here")
     suites = ["code", "prose", "json", "summary", "rewrite", "acceptance"]
@@ -113,7 +116,8 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(call="specchat.models:list_models")
     pull = actions.add_parser("pull", help="fetch models; goes on where it was interrupted")
-    pull.add_argument("names", nargs="*", metavar="NAME", help="of the catalogue; without one, the starter pair")
+    named = "one that is listed, or hf:OWNER/NAME:QUANTIZATION; without one, the starter pair"
+    pull.add_argument("names", nargs="*", metavar="NAME", help=named)
     pull.add_argument("-y", "--yes", action="store_true", help="do not ask")
     pull.set_defaults(call="specchat.models:pull_models")
     verify = actions.add_parser("verify", help="check size and sha256")
@@ -122,6 +126,21 @@ def parser() -> argparse.ArgumentParser:
     path = actions.add_parser("path", help="where a model is, or all of them")
     path.add_argument("name", nargs="?", metavar="NAME")
     path.set_defaults(call="specchat.models:model_path")
+    add = actions.add_parser("add", help="use a GGUF file by name, where it lies")
+    add.add_argument("path", metavar="PATH", help="of a split model, any part")
+    add.add_argument("--alias", metavar="NAME", help="its name (made from that of the file)")
+    add.set_defaults(call="specchat.own_commands:add_model")
+    find = actions.add_parser("find", help="models of Hugging Face, LM Studio, llama.cpp and Ollama on this machine")
+    find.add_argument("--add", action="store_true", help="use them by name, where they lie")
+    find.set_defaults(call="specchat.own_commands:find_others")
+    info = actions.add_parser("info", help="what is known of a model, and what its file says")
+    info.add_argument("name", metavar="NAME", help="or the path of a .gguf file")
+    info.add_argument("--json", action="store_true", help="as JSON")
+    info.set_defaults(call="specchat.own_commands:model_info")
+    remove = actions.add_parser("rm", help="delete fetched models, forget linked ones (their files stay)")
+    remove.add_argument("names", nargs="+", metavar="NAME")
+    remove.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    remove.set_defaults(call="specchat.own_commands:remove_models")
     return main_parser
 
 
@@ -135,7 +154,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             near = difflib.get_close_matches(given[0], COMMANDS, 1)
             hint = f"; did you mean {near[0]}?" if near else f'; to ask something: specchat ask "{given[0]}"'
             return _fail(f"no command is named {given[0]!r}{hint}", USAGE)
-    args = parser().parse_args(given)
+    command_line = parser()
+    args, rest = command_line.parse_known_args(given)
+    if rest := take_words(args, rest):
+        command_line.error(f"unrecognized arguments: {' '.join(rest)}")
     args.given = dict(vars(args))  # what was asked for, apart from what is so by default
     for name, value in DEFAULTS.items():
         if not hasattr(args, name):

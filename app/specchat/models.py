@@ -6,11 +6,13 @@ import json
 import sys
 from argparse import Namespace
 
-from specchat.catalogue import Model
-from specchat.console import Bar, confirmed, say, size
+from specchat.catalogue import HubSource, Model
+from specchat.console import Bar, can_ask, confirmed, printable, say, size
 from specchat.downloads import DownloadError, WrongFile
 from specchat.errors import Declined
+from specchat.headers import HeaderError, read_header
 from specchat.opening import Shelf
+from specchat.repositories import Ambiguous, is_spec
 
 
 def list_models(args: Namespace) -> int:
@@ -23,26 +25,59 @@ def list_models(args: Namespace) -> int:
         return 0
     width = max(len(model.id) for model in models)
     for model in models:
-        state = "here" if shelf.store.has(model) else "-"
         pair = f"draft: {model.draft}" if model.draft else ""
-        print(f"{model.id:{width}}  {model.file.quantization:7} {size(model.file.size):>7}  {state:5} {pair}".rstrip())
+        print(
+            f"{model.id:{width}}  {printable(model.file.quantization):7} {size(model.file.size):>7}"
+            f"  {state(shelf, model):6} {pair}".rstrip()
+        )
     return 0
+
+
+def state(shelf: Shelf, model: Model) -> str:
+    """What there is of a model, in a word: here, linked, gone, part, or - for nothing."""
+    if shelf.store.has(model):
+        return "linked" if model.is_linked else "here"
+    if model.is_linked:
+        return "gone"
+    return "part" if shelf.store.begun(model) else "-"
 
 
 def pull_models(args: Namespace) -> int:
     """Fetch models and verify them; what is here and right is left alone."""
     shelf = Shelf()
-    wanted = [shelf.catalogue.find(name) for name in args.names] or [
-        shelf.catalogue.find(name) for name in (shelf.catalogue.default_target, shelf.catalogue.default_draft)
-    ]
+    names = args.names or (shelf.catalogue.default_target, shelf.catalogue.default_draft)
+    wanted = [_named(shelf, name) for name in names]
     missing = [model for model in wanted if not shelf.store.has(model)]
     total = sum(model.file.size for model in missing)
-    if missing and not args.yes and sys.stdin.isatty() and not confirmed(f"Fetch {size(total)}?"):
-        raise Declined("nothing fetched")
+    for model in missing:
+        if is_spec(model.origin):
+            source = model.sources[0]
+            assert isinstance(source, HubSource)
+            files = f", {len(model.file.parts)} files" if model.file.split else ""
+            say(
+                f"{model.title}: {size(model.file.size)}{files}, licence {model.licence}, "
+                f"from {source.repo} at {source.revision[:12]}, as {model.id}"
+            )
+    if missing and not args.yes:
+        if can_ask():
+            if not confirmed(f"Fetch {size(total)}?"):
+                raise Declined("nothing fetched")
+        elif any(is_spec(model.origin) for model in missing):
+            raise Declined("nothing fetched: no terminal to ask on; add -y")
     for model in wanted:
-        path = shelf.pull(model)
-        print(path)
+        print(shelf.pull(model))
     return 0
+
+
+def _named(shelf: Shelf, name: str) -> Model:
+    if not is_spec(name):
+        return shelf.catalogue.find(name)
+    try:
+        return shelf.hub_model(name)
+    except Ambiguous as error:
+        for variant in error.variants:
+            say(f"{variant.quantization:12} {size(variant.size):>7}  {variant.name}")
+        raise
 
 
 def verify_models(args: Namespace) -> int:
@@ -53,10 +88,15 @@ def verify_models(args: Namespace) -> int:
     wrong = 0
     for model in models:
         try:
+            if model.is_linked:  # nobody has published a checksum of it
+                for path in shelf.store.paths(model):
+                    read_header(path)
+                print(f"{model.id}: header sound, no checksum to compare with")
+                continue
             with Bar(f"verifying {model.id}", "bytes") as bar:
                 shelf.store.verify(model, bar)
             print(f"{model.id}: right")
-        except (WrongFile, DownloadError) as error:
+        except (WrongFile, DownloadError, HeaderError) as error:
             wrong += 1
             say(str(error))
     if not models:
@@ -68,12 +108,13 @@ def model_path(args: Namespace) -> int:
     """Where a model's file is, or the folder of all."""
     shelf = Shelf()
     if args.name is None:
-        print(shelf.store.path(shelf.catalogue.models[0]).parent)
+        print(shelf.store.folder)
         return 0
     model = shelf.catalogue.find(args.name)
     print(shelf.store.path(model))
     if not shelf.store.has(model):
-        say(f"{model.id} is not here yet; `specchat models pull {model.id}` fetches it")
+        way = f"`specchat models pull {model.id}` fetches it"
+        say(f"{model.id} is {'gone' if model.is_linked else f'not here yet; {way}'}")
         return 4
     return 0
 
@@ -88,6 +129,7 @@ def _as_json(shelf: Shelf, model: Model) -> dict[str, object]:
         "context": model.context,
         "licence": model.licence,
         "draft": model.draft,
+        "origin": model.origin or "catalogue",
         "here": shelf.store.has(model),
         "path": str(shelf.store.path(model)),
     }

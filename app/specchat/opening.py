@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from specchat.catalogue import Catalogue, Model, catalogue_path, load_catalogue
+from specchat.catalogue import Catalogue, Model, UnknownModel, catalogue_path, load_catalogue
 from specchat.console import Bar, can_ask, confirmed, on_interrupt, say, size
 from specchat.downloads import Store, models_dir
 from specchat.errors import Declined, NotHere, UsageError
+from specchat.headers import HeaderError
+from specchat.hub import repository
 from specchat.kept import kept_prices, kept_survival
 from specchat.loading import EngineOptions, Engines, load_engines
 from specchat.machine import decoding_threads
+from specchat.own_models import OwnModels, described, fetchable
+from specchat.repositories import choose, is_spec, parse_spec
 from specchat.session import ChatSession, Guess, ReplySettings
 from specchat.settings import Settings, to_sampling_config
 from speculation.llama import EngineLog
@@ -30,20 +35,26 @@ LIMITS = {
 
 
 class Shelf:
-    """The catalogue and the store together: what is known and what is here."""
+    """The catalogue, the user's own models and the store together: what is known and what is here."""
 
     def __init__(self) -> None:
-        self.catalogue: Catalogue = load_catalogue(catalogue_path())
         self.store = Store(models_dir(os.environ))
+        self.own = OwnModels(self.store.folder)
+        known, own = load_catalogue(catalogue_path()), self.own.models()
+        names = {model.id for model in own}
+        others = tuple(model for model in known.models if model.id not in names)
+        self.catalogue: Catalogue = replace(known, models=others + own)
 
     def locate(self, name: str, *, agreed: bool, beside: Sequence[Model] = ()) -> Path:
-        """The file of a catalogued model or a path to one; fetches it, and `beside`, when the user agrees.
+        """The file of a model that is known, of one of the hub, or at a path; fetches it, and `beside`, on a yes.
 
-        Raises UnknownModel, NotHere, Declined, DownloadError.
+        Raises UnknownModel, NotHere, Declined, UsageError, DownloadError, HeaderError.
         """
         if is_path(name):
             return Path(os.path.expanduser(name))  # which, unlike Path's own, leaves an unknown user alone
-        model = self.catalogue.find(name)
+        model = self.hub_model(name) if is_spec(name) else self.catalogue.find(name)
+        if model.is_linked:
+            return self.store.pull(model, Bar(model.id, "bytes"))  # which only looks whether it is there
         if not self.store.has(model):
             missing = [model, *(other for other in beside if not self.store.has(other))]
             total = sum(other.file.size for other in missing)
@@ -56,28 +67,61 @@ class Shelf:
                 self.pull(other)
         return self.store.path(model)
 
+    def hub_model(self, name: str) -> Model:
+        """The model that hf:owner/name:QUANT means: as it was asked for before, or as the hub has it now.
+
+        Raises UsageError, DownloadError.
+        """
+        try:
+            return self.catalogue.find(name)
+        except UnknownModel:
+            spec = parse_spec(name)
+        found = repository(spec.repo, spec.revision, lambda: None)
+        variant = choose(spec, found)
+        sums = [file.sha256 for file in variant.files]
+        for model in self.catalogue.models:  # which may have another source for it, or be here already
+            if [part.sha256 for part in model.file.parts] == sums:
+                return model
+        return fetchable(self.own, name, spec, found, variant, {model.id for model in self.catalogue.models})
+
     def pull(self, model: Model) -> Path:
-        """Fetch one model with a progress bar."""
-        with Bar(model.id, "bytes") as bar:
-            return self.store.pull(model, bar)
+        """Fetch one model with a progress bar; one that only the hub knows becomes one of the user's own.
+
+        Raises DownloadError, HeaderError.
+        """
+        asked_by_name = is_spec(model.origin)
+        if asked_by_name:
+            self.own.put(model)
+        try:
+            with Bar(model.id, "bytes") as bar:
+                path = self.store.pull(model, bar)
+            if asked_by_name:
+                self.own.put(described(model, path))
+            return path
+        except HeaderError:
+            self.store.remove(model)  # it is what was published, and no model
+            raise
+        finally:
+            if asked_by_name and not self.store.begun(model):
+                self.own.forget(model.id)
 
     def paired_draft(self, name: str) -> Model | None:
         """The draft that the catalogue recommends for a target."""
-        if is_path(name):
+        if is_path(name) or is_spec(name):
             return None
         draft = self.catalogue.find(name).draft
         return None if draft is None else self.catalogue.find(draft)
 
     def _refuse(self, missing: Sequence[Model]) -> None:
-        names = " ".join(model.id for model in missing)
+        names = " ".join(model.origin if is_spec(model.origin) else model.id for model in missing)
         if can_ask():
             raise Declined(f"nothing fetched; `specchat models pull {names}` does it later")
         raise NotHere(f"no terminal to ask on: run `specchat models pull {names}` first, or add -y")
 
 
 def is_path(name: str) -> bool:
-    """Whether a model name means a file rather than a catalogue entry."""
-    return name.endswith(".gguf") or "/" in name or os.sep in name
+    """Whether a model name means a file rather than a model that is known or on the hub."""
+    return not is_spec(name) and (name.endswith(".gguf") or "/" in name or os.sep in name)
 
 
 def open_session(args: Namespace) -> ChatSession:

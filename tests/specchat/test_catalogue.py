@@ -9,6 +9,7 @@ import specchat.catalogue
 from specchat.catalogue import (
     Catalogue,
     CatalogueError,
+    FilePart,
     HubSource,
     PackageSource,
     UnknownModel,
@@ -298,3 +299,66 @@ def test_a_broken_install_does_not_pick_up_a_catalogue_from_elsewhere(
     monkeypatch.setattr(specchat.catalogue, "__file__", str(package / "catalogue.py"))
 
     assert catalogue_path() == package / "models.toml"
+
+
+SPLIT = f"""\
+[model.file]
+quantization = "Q4_K_M"
+[[model.file.part]]
+name = "big-00001-of-00002.gguf"
+size = 10
+sha256 = "{"a" * 64}"
+[[model.file.part]]
+name = "big-00002-of-00002.gguf"
+size = 3
+sha256 = "{"d" * 64}"
+[[model.source]]
+kind = "hub"
+repo = "owner/Big-GGUF"
+revision = "{"b" * 40}"
+file = "q4/big-00001-of-00002.gguf"
+"""
+
+
+def split_catalogue(split: str) -> str:
+    start = VALID.index("[model.file]")
+    return VALID[:start] + split + VALID[VALID.index('[[model]]\nid = "small"') :]
+
+
+def test_a_split_model_is_one_model_of_several_files(tmp_path: Path) -> None:
+    big = load(tmp_path, split_catalogue(SPLIT)).find("big")
+
+    assert big.file.parts == (
+        FilePart("big-00001-of-00002.gguf", 10, "a" * 64),
+        FilePart("big-00002-of-00002.gguf", 3, "d" * 64),
+    )
+    assert (big.file.name, big.file.size) == ("big-00001-of-00002.gguf", 13)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("big-00002-of-00002", "big-00003-of-00002", "file.part: must be named NAME-00001-of-00002.gguf and so on"),
+        ("big-00002-of-00002", "other-00002-of-00002", "file.part: must be named"),
+        ("big-00002-of-00002", "big", "file.part: must be named"),
+        ("size = 3", "size = 0", "file.part[2].size: must be a whole number above zero"),
+        ('quantization = "Q4_K_M"', 'quantization = "Q4_K_M"\nsize = 3', "file.size: unknown key"),
+        ("big-00002-of-00002", "small", "file.part: must be named"),
+    ],
+)
+def test_the_parts_of_a_split_model_are_checked(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert said in complaint(tmp_path, split_catalogue(SPLIT.replace(old, new)))
+
+
+def test_a_split_model_cannot_come_from_packages(tmp_path: Path) -> None:
+    packages = '[[model.source]]\nkind = "package-index"\npackages = ["big==1.0"]\nmember = "*"\n'
+
+    said = complaint(tmp_path, split_catalogue(SPLIT + packages))
+
+    assert said == 'model "big" source: a package-index source makes one file, and this model is split'
+
+
+def test_two_models_do_not_share_a_part(tmp_path: Path) -> None:
+    text = split_catalogue(SPLIT).replace('name = "small.gguf"', 'name = "big-00002-of-00002.gguf"')
+
+    assert "is used by more than one model" in complaint(tmp_path, text)

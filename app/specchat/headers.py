@@ -1,0 +1,116 @@
+"""What a GGUF file says of itself, read without loading it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from specchat.catalogue import SPLIT_NAME
+from specchat.gguf_names import ARCHITECTURES, FILE_TYPES, NOT_FOR_CHAT
+from specchat.gguf_reader import BrokenFile, HeaderError, Reader, UnsupportedFile
+
+__all__ = ["BrokenFile", "Header", "HeaderError", "Tokenizer", "UnsupportedFile", "check_usable", "read_header"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """What has to be equal between a target and its draft, in short."""
+
+    model: str  # "gpt2", "llama", ...
+    pre: str  # how text is cut into words; "" where the file does not say
+    n_tokens: int
+    sha256: str  # of the texts of all tokens, each followed by NUL
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A sound GGUF file, or the first part of a split one."""
+
+    path: Path
+    size: int  # bytes, of this file
+    architecture: str  # "" in the later parts of a split model
+    kind: str  # "model", "adapter", "mmproj", ...
+    name: str  # as the makers call it
+    quantization: str  # "Q4_K_M", or the commonest type of its tensors
+    tensors: Mapping[str, int]  # tensors of each type, the commonest first
+    parameters: int  # in this file
+    context: int | None  # tokens it was trained on
+    has_template: bool
+    tokenizer: Tokenizer | None
+    split: tuple[int, int] | None  # number of this part, from 1, and how many there are
+
+    def parts(self) -> list[Path]:
+        """All files of the model, in order, there or not."""
+        match = SPLIT_NAME.fullmatch(self.path.name)
+        if self.split is None or match is None:
+            return [self.path]
+        count = self.split[1]
+        return [self.path.with_name(f"{match['stem']}-{n:05}-of-{count:05}.gguf") for n in range(1, count + 1)]
+
+
+def read_header(path: Path) -> Header:
+    """Reads the header of a file. Raises BrokenFile, UnsupportedFile."""
+    try:
+        state = path.stat()
+        if not stat.S_ISREG(state.st_mode):  # reading a pipe could wait for ever
+            raise BrokenFile(path, f"is a {'folder' if stat.S_ISDIR(state.st_mode) else 'device or a pipe'}, no file")
+        with path.open("rb", buffering=1 << 20) as file:
+            size = os.fstat(file.fileno()).st_size
+            reader = Reader(path, file, size)
+            reader.read()
+            return _summary(path, size, reader)
+    except OSError as error:
+        raise BrokenFile(path, f"cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # a NUL in the name
+        raise BrokenFile(path, f"cannot be read: {error}") from error
+
+
+def check_usable(header: Header) -> None:
+    """Whether the engine can chat with the model. Raises UnsupportedFile."""
+    problem = ""
+    if header.kind != "model" or header.architecture in NOT_FOR_CHAT:
+        what = header.kind if header.kind != "model" else header.architecture
+        problem = f"is sound, but holds no model that writes text (it is a {what})"
+    elif header.split is not None and header.split[0] != 1:
+        problem = f"is part {header.split[0]} of {header.split[1]}; the model is loaded by its first part"
+    elif header.architecture not in ARCHITECTURES:
+        problem = f'is sound, but its architecture "{header.architecture}" is unknown to the engine of this specchat'
+    elif not header.tensors and header.split is None:
+        problem = "is sound, but holds no weights"
+    elif header.tokenizer is None:
+        problem = "is sound, but holds no vocabulary"
+    if problem:
+        raise UnsupportedFile(header.path, problem)
+
+
+def _summary(path: Path, size: int, reader: Reader) -> Header:
+    count, number = reader.whole_number("split.count", 0), reader.whole_number("split.no", 0)
+    if not (count == 0 or 0 <= number < count <= 99999):
+        raise reader.broken(f"is part {number + 1} of {count}")
+    architecture = reader.words("general.architecture")
+    if not architecture and number == 0:
+        raise reader.broken("does not say its architecture")
+    common = dict(reader.tensors.most_common())
+    file_type = FILE_TYPES.get(reader.whole_number("general.file_type", 999) & 1023)
+    context = reader.whole_number(f"{architecture}.context_length", 0)
+    tokenizer = None
+    if reader.vocabulary:
+        model, pre = reader.words("tokenizer.ggml.model"), reader.words("tokenizer.ggml.pre")
+        tokenizer = Tokenizer(model, pre, reader.n_tokens, reader.vocabulary)
+    return Header(
+        path=path,
+        size=size,
+        architecture=architecture,
+        kind=reader.words("general.type") or "model",
+        name=reader.words("general.name"),
+        quantization=file_type or next(iter(common), "unknown"),
+        tensors=common,
+        parameters=reader.parameters,
+        context=context or None,
+        has_template=bool(reader.words("tokenizer.chat_template")),
+        tokenizer=tokenizer,
+        split=(number + 1, count) if count > 1 else None,
+    )

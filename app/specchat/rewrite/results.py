@@ -1,0 +1,140 @@
+"""What became of each file of a run: in a line, in JSON, and as an exit code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from specchat.rewrite.inputs import Job, Mode
+from specchat.rewrite.outcome import Outcome
+from specchat.rewrite.patch import patch
+from specchat.session import ChatSession
+
+SCHEMA = "specchat.rewrite/1"
+WOULD_CHANGE, INPUT, MODEL, REFUSED, DECLINED, SOME_FAILED, INTERRUPTED = 1, 3, 4, 5, 6, 8, 130
+
+
+class Status(StrEnum):
+    """What became of a file."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"  # or would be
+    WRITTEN = "written"
+    REFUSED = "refused"  # what the model wrote
+    DECLINED = "declined"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    PLANNED = "planned"  # of a dry run
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One file."""
+
+    name: str  # one line that is fit to be shown
+    status: Status
+    code: int
+    said: str = ""  # why, for people
+    outcome: Outcome | None = None
+    undo_id: str | None = None
+    data: bytes | None = None  # the new contents, of what was accepted
+
+
+def exit_code(results: Sequence[Result]) -> int:
+    """The exit code of a run: that of the only file, or what the files come to together."""
+    codes = [result.code for result in results]
+    if INTERRUPTED in codes:
+        return INTERRUPTED
+    if len(codes) == 1:
+        return codes[0]
+    if any(code not in (0, WOULD_CHANGE, DECLINED) for code in codes):
+        return SOME_FAILED
+    if WOULD_CHANGE in codes:
+        return WOULD_CHANGE
+    written = any(result.status is Status.WRITTEN for result in results)
+    return DECLINED if DECLINED in codes and not written else 0
+
+
+def summary(results: Iterable[Result]) -> str:
+    """How many files became what."""
+    counted = Counter(result.status for result in results)
+    return ", ".join(f"{count} {status}" for status, count in counted.items())
+
+
+def as_json(result: Result, job: Job, session: ChatSession | None) -> dict[str, Any]:
+    """One file in the shape specchat.rewrite/1."""
+    outcome = result.outcome
+    found: dict[str, Any] = {
+        "schema": SCHEMA,
+        "type": "file",
+        "path": result.name,
+        "status": str(result.status),
+        "exit_code": result.code,
+        "error": result.said or None,
+        "undo_id": result.undo_id,
+    }
+    if outcome is None or session is None:
+        return {**found, "hunks": 0, "changed_lines": 0, "flags": [], "findings": [], "speculation": None}
+    source, data = outcome.record.source, result.data
+    found |= {
+        "hunks": len(outcome.review.hunks),
+        "changed_lines": outcome.changed_lines,
+        "flags": [
+            {"kind": str(flag.kind), "line": flag.line, "reason": flag.reason, "p_old": flag.p_old, "p_new": flag.p_new}
+            for flag in outcome.flags
+        ],
+        "findings": [
+            {"problem": str(each.problem), "line": each.line, "reason": each.reason} for each in outcome.findings
+        ],
+        "speculation": _speculation(outcome, session),
+    }
+    if job.mode is Mode.DIFF:
+        found["diff"] = "" if data is None else patch(source, data).decode("utf-8", "replace")
+    elif job.mode is Mode.STDOUT and data is not None:
+        found["text"] = data[len(source.mark) :].decode(source.encoding, "replace")
+    return found
+
+
+def summary_json(results: Sequence[Result]) -> dict[str, Any]:
+    """The last line of a run."""
+    counted = Counter(str(result.status) for result in results)
+    code = exit_code(results)
+    return {"schema": SCHEMA, "type": "summary", "files": len(results), "exit_code": code, **counted}
+
+
+def figures(outcome: Outcome) -> str:
+    """One line that says what a rewrite took."""
+    totals = outcome.totals
+    parts = [f"{totals.emitted} tokens in {outcome.seconds:.1f} s"]
+    if totals.tokens_per_step is not None:
+        parts.append(f"{totals.tokens_per_step:.2f} tokens/step")
+    if totals.emitted:
+        parts.append(f"{totals.accepted / totals.emitted:.0%} copied")
+    speed_up = totals.speed_up(outcome.record.plain_step_s)
+    if speed_up is not None:
+        parts.append(f"x{speed_up:.2f} est")
+    return " · ".join(parts)
+
+
+def _speculation(outcome: Outcome, session: ChatSession) -> dict[str, Any]:
+    totals, plain_step_s = outcome.totals, outcome.record.plain_step_s
+    speed_up = totals.speed_up(plain_step_s)
+    return {
+        "guesser": str(session.guess),
+        "steps": totals.steps,
+        "output_tokens": totals.emitted,
+        "drafted": totals.drafted,
+        "checked": totals.examined,
+        "accepted": totals.accepted,
+        "tokens_per_step": _rounded(totals.tokens_per_step),
+        "hit_rate": _rounded(totals.alpha),
+        "seconds": {"prefill": _rounded(outcome.seconds - totals.seconds), "decode": _rounded(totals.seconds)},
+        "speedup": None if speed_up is None else {"value": round(speed_up, 3), "kind": "estimated"},
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -1,0 +1,100 @@
+"""What a run puts on stdout and stderr: progress while it goes on, then results."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+
+from specchat.console import Bar, ReadingBar, on_interrupt, printable, say
+from specchat.rewrite.forecast import told
+from specchat.rewrite.generate import Progress, RewriteEvent, Rewriting
+from specchat.rewrite.inputs import Job, Mode
+from specchat.rewrite.outcome import Outcome
+from specchat.rewrite.patch import drawn, patch
+from specchat.rewrite.results import Result, Status, as_json, figures, summary, summary_json
+from specchat.session import ChatSession, Reading
+
+
+def drained(rewriting: Rewriting, events: Iterator[RewriteEvent]) -> Outcome:
+    """Run a rewrite to its end, with bars on the terminal; Ctrl-C stops it."""
+    outcome: Outcome | None = None
+    started = False
+    bar = Bar(f"rewriting {rewriting.source.name}", "parts")
+    with ReadingBar() as reading, bar, on_interrupt(rewriting.stop):
+        for event in events:
+            if isinstance(event, Reading):
+                reading.show(event)
+            elif isinstance(event, Outcome):
+                outcome = event
+            else:
+                reading.stop()
+                if not started:
+                    bar.start(max(1, event.lines))
+                    started = True
+                bar.move_to(event.line)
+                bar.note(_progress(event))
+    assert outcome is not None  # a rewrite ends with one
+    return outcome
+
+
+def tell(result: Result, job: Job, session: ChatSession | None) -> None:
+    """Print what became of a file."""
+    if job.as_json:
+        _print_json(as_json(result, job, session))
+        return
+    if result.data is not None and result.outcome is not None:
+        if job.mode is Mode.STDOUT:
+            _print_bytes(result.data, result.outcome)
+        elif job.mode is Mode.DIFF and result.status is Status.CHANGED:
+            _print_patch(result.data, result.outcome)
+    if result.said:
+        say(result.said)
+    if result.outcome is not None and job.mode is not Mode.CHECK:
+        say(figures(result.outcome))
+
+
+def tell_end(results: Sequence[Result], job: Job) -> None:
+    """Print what became of all files together."""
+    if job.as_json:
+        _print_json(summary_json(results))
+    elif len(job.names) != 1:
+        say(f"{len(results)} files: {summary(results)}" if results else "no files")
+
+
+def _progress(event: Progress) -> str:
+    parts = [f"line {event.line}/{event.lines}"]
+    if event.tokens_per_step is not None:
+        parts.append(f"{event.tokens_per_step:.1f} tokens/step")
+    if event.edits:
+        parts.append(f"{len(event.edits)} edit{'s' if len(event.edits) > 1 else ''}")
+    if event.plain_seconds_left is not None:
+        parts.append(f"plain would take {told(event.plain_seconds_left)}")
+    return ", ".join(parts)
+
+
+def _print_json(found: dict[str, object]) -> None:
+    print(json.dumps(found, ensure_ascii=False), flush=True)
+
+
+def _print_bytes(data: bytes, outcome: Outcome) -> None:
+    source = outcome.record.source
+    if sys.stdout.isatty():
+        sys.stdout.write(printable(data[len(source.mark) :].decode(source.encoding, "replace")))
+    else:
+        sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
+def _print_patch(data: bytes, outcome: Outcome) -> None:
+    source = outcome.record.source
+    if not sys.stdout.isatty():
+        sys.stdout.buffer.write(patch(source, data))
+        sys.stdout.flush()
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.print(source.name, style="bold")
+    for hunk in outcome.review.hunks:
+        console.print(drawn(source, hunk), soft_wrap=True)
