@@ -16,6 +16,7 @@ from specchat.attachments import label
 from specchat.console import can_ask, say
 from specchat.errors import InputRefused, UsageError
 from specchat.rewrite.checks import Rails, rails
+from specchat.rewrite.part import range_of
 from specchat.rewrite.source import MOST_BYTES, SourceFile, read_source, source_of
 
 STANDARD_INPUT = "standard input"
@@ -76,6 +77,8 @@ def job_of(args: Namespace) -> Job:
         raise UsageError("- is standard input: it stands alone, and its result goes to standard output")
     if len(names) > 1 and (args.lines is not None or mode is Mode.STDOUT):
         raise UsageError(f"{'--lines' if args.lines is not None else '--stdout'} takes one file")
+    if args.lines is not None:
+        range_of(args.lines)
     if args.max_change is not None and not 0 <= args.max_change <= 100:
         raise UsageError(f"--max-change is {args.max_change:g}; it must be a share in percent")
     after = _command(args.after)

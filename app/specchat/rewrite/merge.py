@@ -101,7 +101,7 @@ def applied(
     keep = source.ends_with_newline or not source.lines
     wants_end = keep if final_newline is FinalNewline.KEEP else final_newline is FinalNewline.YES
     whole = [(text, end or _missing(source, ends)) for text, end in result]
-    if whole and not wants_end:
+    if whole and not wants_end and whole[-1][0]:  # an empty line is nothing but its end
         whole[-1] = (whole[-1][0], "")
     return source.mark + b"".join(text + end.encode(source.encoding) for text, end in whole)
 

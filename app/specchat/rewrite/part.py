@@ -14,7 +14,7 @@ from specchat.rewrite.hunks import APART, Hunk, Review
 from specchat.rewrite.merge import Change, change
 from specchat.rewrite.source import SourceFile, joined
 
-_RANGE = re.compile(r"(\d*):(\d*)|(\d+)")
+_RANGE = re.compile(r"([0-9]{0,9}):([0-9]{0,9})|([0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,27 @@ def whole(source: SourceFile) -> Part:
     return Part(0, len(source.lines))
 
 
-def part_of(source: SourceFile, lines: str) -> Part:
-    """The part that a person names as "40:120", "40:", ":120" or "40". Raises UsageError, InputRefused."""
+def range_of(lines: str) -> tuple[int, int | None]:
+    """The first and the last line, counted from 1, that a person names as "40:120", "40:", ":120" or "40".
+
+    None for the last line is the end. Raises UsageError.
+    """
     found = _RANGE.fullmatch(lines.strip())
     first, last = (found[1] or found[3], found[2] or found[3]) if found else ("", "")
     if found is None or not (first or last):
         raise UsageError(f"--lines is {label(lines)}; it must be two numbers of lines, such as 40:120")
-    start, end = int(first or 1), int(last) if last else len(source.lines)
-    if start < 1 or (last and end < start):
+    start, end = int(first or 1), int(last) if last else None
+    if start < 1 or (end is not None and end < start):
         raise UsageError(f"--lines is {label(lines)}; lines count from 1, and the first comes first")
+    return start, end
+
+
+def part_of(source: SourceFile, lines: str) -> Part:
+    """The part of a file that `lines` names. Raises UsageError, and InputRefused where the file has no such lines."""
+    start, end = range_of(lines)
     if start > len(source.lines):
         raise InputRefused(f"{source.name} has {len(source.lines)} lines, so none is in --lines {label(lines)}")
-    return Part(start - 1, min(end, len(source.lines)))
+    return Part(start - 1, len(source.lines) if end is None else min(end, len(source.lines)))
 
 
 def told_of(source: SourceFile, part: Part) -> str:

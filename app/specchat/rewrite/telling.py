@@ -59,7 +59,7 @@ def tell_end(results: Sequence[Result], job: Job) -> None:
     if job.as_json:
         _print_json(summary_json(results))
     elif len(job.names) != 1:
-        say(f"{len(results)} files: {summary(results)}" if results else "no files")
+        say(f"{len(results)} of {len(job.names)} files: {summary(results)}" if results else "no files")
 
 
 def _progress(event: Progress) -> str:

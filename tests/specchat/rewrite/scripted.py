@@ -90,7 +90,7 @@ class ScriptedModel:
         rows = np.zeros((n_rows, N_VOCAB), dtype=np.float32)
         if n_rows == 0:
             return rows
-        at = len(self._cache) - self._cache[::-1].index(REPLY)
+        at = self._cache.index(REPLY) + 1  # a guess may hold another one
         self.before_forward(len(self._cache) - at)
         wanted, doubts = self._reply(at)
         for i in range(n_rows):

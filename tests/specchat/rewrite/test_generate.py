@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from specchat.bench.workloads import PARAGRAPHS
 from specchat.conversation import Message, Role
 from specchat.errors import InputRefused, UsageError
 from specchat.rewrite.checks import Problem
@@ -242,13 +243,14 @@ def test_the_guesser_can_be_switched_meanwhile() -> None:
 
 
 def test_a_coin_flip_in_place_of_the_old_text_is_flagged() -> None:
-    model = ScriptedModel(edited(lambda text: text.replace("line 20 of the", "line 20 in the")))
-    model.doubts = FILE.text
+    source = source_of(joined(". ".join(PARAGRAPHS).split(". ")).encode(), "a.txt")
+    model = ScriptedModel(edited(lambda text: text.replace("the crumb was open", "the crumb was wide")))
+    model.doubts = source.text
 
-    outcome = rewrite(FILE, model)
+    outcome = rewrite(source, model)
 
     assert [flag.kind for flag in outcome.flags] == [Kind.SHAKY]
-    assert outcome.flags[0].line == 21
+    assert source.texts[outcome.flags[0].line - 1].startswith("The bread rose too fast")
     assert outcome.flags[0].p_old == pytest.approx(0.475, abs=0.01)
 
 

@@ -49,7 +49,7 @@ def test_lines_that_stay_keep_their_bytes_beside_added_and_removed_ones(data: by
     for line in result.lines[:-1]:
         if line.text in stayed and stayed[line.text].end:
             assert line == stayed[line.text]
-    if lines and numbered.lines:
+    if lines and numbered.lines and lines[-1]:
         assert result.ends_with_newline == numbered.ends_with_newline
 
 
@@ -74,6 +74,7 @@ def numbered_lines(source: SourceFile) -> SourceFile:
         (b"\xff\xfea\0\r\0\n\0", "a\nb\n", b"\xff\xfea\0\r\0\n\0b\0\r\0\n\0"),
         (b"\xe9\r\nb\r\n", "é\nc\n", b"\xe9\r\nc\r\n"),
         (b"a\nb\n", "", b""),
+        (b"a\n\n ", "a\n\n", b"a\n\n"),
     ],
 )
 def test_added_and_changed_lines_end_like_their_neighbours(old: bytes, new: str, result: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,8 @@ def changed(tree: Path, act: Callable[[], object]) -> set[str]:
 def test_a_path_writes_and_takes_back_the_file_that_it_leads_to(tree: Path, named: str, written: str) -> None:
     store = UndoStore(tree / "undo")
     for path in (Path(named), tree / "work" / named):
-        assert changed(tree, lambda path=path: store.save(read_source(path), NEW)) == {written}
+        source = read_source(path)
+        assert changed(tree, partial(store.save, source, NEW)) == {written}
         assert changed(tree, store.undo) == {written}
 
 
@@ -80,20 +82,27 @@ def relink(path: Path, target: str) -> None:
     path.symlink_to(target)
 
 
-SWAPS: dict[str, tuple[str, Callable[[Path], object]]] = {
+def exchange(path: Path, away: Path, other: Path) -> None:
+    path.rename(away)
+    other.rename(path)
+
+
+def link_instead(path: Path, away: Path, target: str) -> None:
+    path.rename(away)
+    path.symlink_to(target)
+
+
+SWAPS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "a link to a file": ("out.txt", lambda tree: relink(tree / "work/out.txt", "a.txt")),
     "a link to a folder": ("out/a.txt", lambda tree: relink(tree / "work/out", "sub")),
-    "a file that becomes a link": (
-        "sub/a.txt",
-        lambda tree: (os.unlink(tree / "work/sub/a.txt"), (tree / "work/sub/a.txt").symlink_to("../a.txt")),
-    ),
+    "a file that becomes a link": ("sub/a.txt", lambda tree: relink(tree / "work/sub/a.txt", "../a.txt")),
     "a folder that becomes a link": (
         "sub/a.txt",
-        lambda tree: (os.rename(tree / "work/sub", tree / "moved"), (tree / "work/sub").symlink_to("../elsewhere")),
+        lambda tree: link_instead(tree / "work/sub", tree / "moved", "../elsewhere"),
     ),
     "a folder that becomes another one": (
         "sub/a.txt",
-        lambda tree: (os.rename(tree / "work/sub", tree / "moved"), os.rename(tree / "elsewhere", tree / "work/sub")),
+        lambda tree: exchange(tree / "work/sub", tree / "moved", tree / "elsewhere"),
     ),
 }
 

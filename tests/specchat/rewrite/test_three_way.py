@@ -31,7 +31,8 @@ def test_changes_that_do_not_touch_are_both_there(one: set[int], other: set[int]
     theirs = [f"theirs {i}\n" if i in other else line for i, line in enumerate(base)]
     both = [theirs[i] if i in other else ours[i] for i in range(10)]
 
-    merged = merge_three(*("".join(lines).encode() for lines in (base, ours, theirs)), NAMES)
+    files = ["".join(lines).encode() for lines in (base, ours, theirs)]
+    merged = merge_three(files[0], files[1], files[2], NAMES)
 
     assert merged is not None
     assert (merged.data, merged.conflicts) == ("".join(both).encode(), 0)

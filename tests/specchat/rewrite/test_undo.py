@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -290,7 +291,7 @@ def test_a_forgotten_write_cannot_be_undone(store: UndoStore, file: Path) -> Non
 def test_a_write_that_another_process_is_at_is_left_alone(store: UndoStore, file: Path, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "state" / "undo")
     entry = save(store, file, NEW)
-    journal.put(Entry(**{**as_facts(entry), "state": State.PENDING}))
+    journal.put(replace(entry, state=State.PENDING))
     file.write_bytes(OLD)
 
     with journal.claimed(entry.id):
@@ -301,16 +302,12 @@ def test_a_write_that_another_process_is_at_is_left_alone(store: UndoStore, file
     assert journal.entries() == []
 
 
-def as_facts(entry: Entry) -> dict[str, object]:
-    return {name: getattr(entry, name) for name in Entry.__dataclass_fields__}
-
-
 def test_a_write_that_was_interrupted_before_another_edit_is_not_taken_for_whole(
     store: UndoStore, file: Path, tmp_path: Path
 ) -> None:
     journal = Journal(tmp_path / "state" / "undo")
     entry = save(store, file, NEW)
-    journal.put(Entry(**{**as_facts(entry), "state": State.PENDING}))
+    journal.put(replace(entry, state=State.PENDING))
     file.write_bytes(NEW.replace(b"FIVE", b"five"))
 
     store.settle()
