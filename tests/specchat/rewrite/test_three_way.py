@@ -53,6 +53,13 @@ def test_both_sides_of_a_conflict_stand_between_marks_with_the_file_s_line_ends(
     assert merged.data == b"1\r\n2\r\n" + middle + b"4\r\n5\r\n6\r\n"
 
 
+def test_lines_that_both_add_at_one_place_are_a_conflict() -> None:
+    merged = merge_three(b"1\n2\n", b"1\nours\n2\n", b"1\ntheirs\n2\n", NAMES)
+
+    assert merged is not None
+    assert merged.conflicts == 1
+
+
 def test_the_same_change_on_both_sides_is_no_conflict() -> None:
     changed = BASE.replace(b"3", b"III")
     merged = merge_three(BASE, changed, changed, NAMES)

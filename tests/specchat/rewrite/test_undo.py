@@ -261,14 +261,15 @@ def test_an_entry_cannot_name_a_copy_elsewhere(store: UndoStore, file: Path, tmp
 
 def test_old_writes_and_their_copies_are_forgotten(store: UndoStore, file: Path, tmp_path: Path, clock: Clock) -> None:
     save(store, file, b"x\n")
-    for path in (tmp_path / "state" / "undo" / "copies").iterdir():
-        os.utime(path, (0, 0))
     clock.now += 2 * ORPHAN_S
     recent = save(store, file, NEW)
+    for path in (tmp_path / "state" / "undo" / "copies").iterdir():
+        os.utime(path, (0, 0))
 
     assert store.prune(older_than_s=ORPHAN_S) == 1
     assert [past.entry.id for past in store.past()] == [recent.id]
-    assert len(list((tmp_path / "state" / "undo" / "copies").iterdir())) == 2
+    kept = {path.read_bytes() for path in (tmp_path / "state" / "undo" / "copies").iterdir()}
+    assert kept == {b"x\n", NEW}
 
 
 def test_a_copy_that_is_just_being_used_outlives_a_sweep(tmp_path: Path) -> None:
