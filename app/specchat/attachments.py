@@ -23,9 +23,8 @@ POLL_S = 0.1
 # Folders that tools fill; those with a leading dot are left out anyway.
 MADE_BY_TOOLS = frozenset(("__pycache__", "node_modules", "site-packages", "venv"))
 
-# What `printable` lets through and a one-line label cannot hold; half a surrogate pair ends every attempt to print it.
-_UNFIT = re.compile("[\n\t\u2028\u2029\ud800-\udfff]")
-_SHOWN_AS = {"\n": "\u240a", "\t": "\u2409"}
+_UNFIT = re.compile("[\n\t\u2028\u2029\ud800-\udfff]")  # in names that cannot be typed; the last are no UTF-8
+_ONE_LINE = str.maketrans({"\n": "\u240a", "\t": "\u2409"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Attachment:
 
 def label(name: str) -> str:
     """A file name as one line that cannot steer a terminal; bytes that are no UTF-8 become U+FFFD."""
-    return _UNFIT.sub(lambda found: _SHOWN_AS.get(found[0], "\ufffd"), printable(name))
+    return printable(name).translate(_ONE_LINE)
 
 
 def read_attachment(path: Path) -> Attachment:

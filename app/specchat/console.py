@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,21 +16,18 @@ if TYPE_CHECKING:  # rich takes 50 ms to import, which `--help` and pipes need n
 
 INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
 
+# Control characters; line separators that only some programs break at, so that lines would be counted in two ways;
+# bidirectional overrides, which make a line read as another; halves of surrogate pairs, which no terminal can be sent.
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 def printable(text: str) -> str:
-    """Text that cannot steer a terminal: control characters but newline and tab become visible marks."""
-    return "".join(c if c in "\n\t" or (c.isprintable() and c != "\x7f") or c == "\u200d" else _mark(c) for c in text)
+    """Text that cannot steer a terminal, with a mark for each character that could; newline and tab stay."""
+    return _STEERING.sub(lambda found: _mark(found[0]), text)
 
 
 def _mark(character: str) -> str:
-    if character < " ":
-        return chr(0x2400 + ord(character))  # the control pictures block: escape becomes its symbol
-    return "\ufffd" if character in "\x7f" or "\x80" <= character <= "\x9f" else _kept_or_marked(character)
-
-
-def _kept_or_marked(character: str) -> str:
-    # Bidirectional overrides can make a line read as another; other unprintables (unassigned, spaces) are harmless.
-    return "\ufffd" if "\u202a" <= character <= "\u202e" or "\u2066" <= character <= "\u2069" else character
+    return chr(0x2400 + ord(character)) if character < " " else "\ufffd"  # control pictures: escape becomes its symbol
 
 
 def say(text: str) -> None:

@@ -204,7 +204,7 @@ def test_unknown_commands_and_bare_slashes_say_so_and_stay(tmp_path: Path) -> No
     app = app_on(tmp_path)
 
     async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
-        for text in ("/xyz", "/rewrite ", "/guess maybe", "/temp hot", "/theme none"):
+        for text in ("/xyz", "/guess maybe", "/temp hot", "/theme none"):
             app.query_one(Prompt).put(text)
             await pilot.pause()
             app.query_one(Prompt).completing = False

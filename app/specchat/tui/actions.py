@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.app import App
+from textual.app import App, SystemCommand
+from textual.screen import Screen
 
 from specchat.errors import Refusal
 from specchat.settings import Settings, SettingsFile
+from specchat.tui.commands import COMMANDS, find_command
 from specchat.tui.engine_thread import EngineThread
 from specchat.tui.messages import Loaded
 from specchat.tui.outside import edited, free_name, to_system_clipboard
@@ -65,6 +68,26 @@ class Actions(App[None]):
             self.engine.load_draft(settings.guess.draft)
         if settings.system != before.system:
             self.chat_view.chat.system = settings.system
+
+    async def run_command(self, text: str) -> bool:
+        """Do a slash command; False leaves it in the prompt."""
+        name, _, rest = text[1:].partition(" ")
+        command = find_command(name.strip())
+        if command is None:
+            self.tell(f"no command /{name}; F1 lists them", "warning")
+            return False
+        action = getattr(self, f"action_{command.action}")
+        result = action(rest.strip()) if command.hint else action()
+        if isawaitable(result):
+            await result
+        return True
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Everything that a slash command does without an argument, by name."""
+        for command in COMMANDS:
+            action = f"{command.action}"
+            key = f" ({command.key})" if command.key else ""
+            yield SystemCommand(f"{command.name}{key}", command.text, lambda action=action: self.run_action(action))
 
     def action_guess(self, name: str = "") -> None:
         """Let another guesser guess: the next one, or the one that is named."""
@@ -147,11 +170,12 @@ class Actions(App[None]):
 
     def action_seed(self, text: str = "") -> None:
         """Set the seed of the next replies."""
-        if text not in ("", "random") and not text.isdecimal():
-            self.tell("a seed is a whole number, or random", "warning")
+        try:
+            sampling = replace(self.settings.sampling, seed=None if text in ("", "random") else int(text))
+        except ValueError:
+            self.tell("a seed is a whole number from 0 on, below 2**64, or random", "warning")
             return
-        seed = int(text) if text.isdecimal() else None
-        self.change(replace(self.settings, sampling=replace(self.settings.sampling, seed=seed)))
+        self.change(replace(self.settings, sampling=sampling))
 
     def action_temperature(self, text: str = "") -> None:
         """Set the temperature of the next replies."""
@@ -172,8 +196,10 @@ class Actions(App[None]):
             self.tell(f"no theme {name}; there are {', '.join(sorted(self.available_themes))}", "warning")
 
     def action_show_help(self) -> None:
-        """Keys, commands, figures."""
-        if not any(isinstance(screen, HelpScreen) for screen in self.screen_stack):
+        """Open the page of keys, commands and figures, or close it."""
+        if isinstance(self.screen, HelpScreen):
+            self.screen.dismiss()
+        elif not any(isinstance(screen, HelpScreen) for screen in self.screen_stack):
             self.push_screen(HelpScreen())
 
     def action_editor(self) -> None:
@@ -188,6 +214,7 @@ class Actions(App[None]):
         return self.chat_view.busy is not None
 
     def copy_text(self, text: str, what: str) -> None:
+        text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair would stop both
         self.copy_to_clipboard(text)
         to_system_clipboard(text)
         self.tell(f"{what} copied, {len(text)} characters")
@@ -195,7 +222,7 @@ class Actions(App[None]):
     async def save_block(self, language: str, text: str) -> None:
         path = free_name(self.folder, language)
         try:
-            path.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8", newline="")
         except OSError as error:
             self.tell(f"cannot write {path}: {error.strerror or error}", "error")
         else:

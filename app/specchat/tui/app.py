@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.cells import cell_len, set_cell_size
 from textual import on, work
-from textual.app import ComposeResult, SystemCommand
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Footer, Static
 
+from specchat.attachments import label
 from specchat.chat import Chat
 from specchat.console import printable, size
 from specchat.live import Live
 from specchat.settings import Settings
-from specchat.tui.actions import GUESSES, Actions
-from specchat.tui.commands import COMMANDS, find_command
+from specchat.tui.actions import GUESSES
 from specchat.tui.engine_thread import EngineThread, Wanted
 from specchat.tui.messages import Figures, Loaded, LoadProgress, ModelMissing, ModelReady, Trouble
-from specchat.tui.notes import Look
+from specchat.tui.notes import Look, title_line
 from specchat.tui.rendering import theme_colours
+from specchat.tui.rewriting import RewriteActions
 from specchat.tui.start import Start
 from specchat.tui.widgets.chat_view import ChatView
 from specchat.tui.widgets.composer import Composer
@@ -38,6 +37,7 @@ from specchat.tui.widgets.turn import View
 if TYPE_CHECKING:
     from specchat.session import ReplySettings
 
+OF_THE_CHAT = frozenset(("settings", "panel", "guess", "tint", "models", "new_chat", "chats", "redo", "editor", "back"))
 WIDE = 96  # columns from which the figures stand beside the chat
 WELCOME = """specchat: a private chat that guesses ahead and never changes the answer.
 
@@ -45,7 +45,7 @@ Type a question and press Enter.  @ attaches a file, / lists the commands, F1 ex
 """
 
 
-class SpecchatApp(Actions):
+class SpecchatApp(RewriteActions):
     """The full-screen chat."""
 
     TITLE = "specchat"
@@ -56,6 +56,7 @@ class SpecchatApp(Actions):
         Binding("f1", "show_help", "Help", id="help", priority=True),
         Binding("f2", "settings", "Settings", id="settings", priority=True),
         Binding("f3", "panel", "Figures", id="view.panel", priority=True),
+        Binding("f4", "rewrite", "Rewrite", id="rewrite", priority=True),
         Binding("ctrl+g", "guess", "Guesser", id="guesser.next", priority=True),
         Binding("ctrl+t", "tint", "Tint", id="view.tint", priority=True),
         Binding("ctrl+l", "models", "Model", id="models", priority=True),
@@ -81,20 +82,20 @@ class SpecchatApp(Actions):
         self._start = start
         self._file = start.file
         self._stored = start.stored
-        self._now = now
         self.folder = folder or Path.cwd()
         self._chats: list[Chat] = []
         self._asked_to_leave = False
+        self._chat = ChatView(self._look(), lambda: self.engine, now, id="chat")
         self._status = Status(id="status")
         self._panel = SpeculationPanel(id="figures")
         self._settings_panel: SettingsPanel | None = None
         self._live: Live | None = None  # the last figures, for panels that are opened later
-        self._copied_blocks = -1
+        self._copied: tuple[int, int] | None = None  # message and number of the block of code that was copied last
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
         with Horizontal(id="middle"):
-            yield ChatView(self._look(), lambda: self.engine, self._now, id="chat")
+            yield self._chat
             yield self._panel
         yield Composer(self.folder, lambda text: self.engine.count(text), id="composer")
         yield self._status
@@ -126,7 +127,7 @@ class SpecchatApp(Actions):
 
     def _post(self, message: object) -> object:
         """Called by the engine's thread. Messages go in at the chat and bubble up to here."""
-        return self.chat_view.post_message(message) if self.is_running else None  # type: ignore[arg-type]
+        return self._chat.post_message(message) if self.is_running else None  # type: ignore[arg-type]
 
     def _reply_settings(self) -> ReplySettings:
         """Called by the engine's thread: settings of replies, which need the engine's classes."""
@@ -170,8 +171,9 @@ class SpecchatApp(Actions):
             self.settings = replace(self.settings, guess=replace(self.settings.guess, mode=message.guess))
         if message.fatal_to:
             self.loaded = None
-            self._status.say("no model is loaded: Ctrl+L chooses one")
             self._redraw()
+        ready = f"{self.settings.guess.mode}  ready"
+        self._status.say("no model is loaded: Ctrl+L chooses one" if self.loaded is None else ready)
         if self._settings_panel is not None:
             self._settings_panel.take(self.settings)
 
@@ -188,7 +190,7 @@ class SpecchatApp(Actions):
     def _show_engine(self, memory_bytes: int | None = None) -> None:
         loaded = self.loaded
         if loaded is not None:
-            idle = loaded.draft if self.settings.guess.mode in ("lookup", "off") else None
+            idle = label(loaded.draft) if loaded.draft and self.settings.guess.mode in ("lookup", "off") else None
             self._status.show_engine(Engine(loaded.back_end, memory_bytes, idle))
 
     # Sending.
@@ -198,7 +200,7 @@ class SpecchatApp(Actions):
         composer = self.composer
         text = message.text
         if text.startswith("/") and not text.startswith("//"):
-            if await self._run_command(text):
+            if await self.run_command(text):
                 composer.clear()
         elif self.chat_view.busy is not None:
             self.tell("a reply is being written: Esc stops it", "warning")
@@ -227,42 +229,28 @@ class SpecchatApp(Actions):
     @on(Transcript.Asked)
     async def _asked(self, message: Transcript.Asked) -> None:
         """What the chat itself does not do with a message."""
-        turn = self.chat_view.chat.turn(message.turn)
-        view = self.chat_view.transcript.view(turn.id)
-        blocks = [] if view is None else view.code_blocks()
+        view = self.chat_view.transcript.view(message.turn)
+        if view is None:  # deleted by the key before
+            return
+        turn, blocks = self.chat_view.chat.turn(message.turn), view.code_blocks()
         if message.verb == "copy":
             self.copy_text(turn.text, "message")
         elif message.verb in ("copy_code", "save_code") and not blocks:
             self.tell("this message has no block of code")
         elif message.verb == "copy_code":
-            self._copied_blocks = (self._copied_blocks + 1) % len(blocks)
-            self.copy_text(blocks[self._copied_blocks][1], f"block {self._copied_blocks + 1} of {len(blocks)}")
+            before = self._copied[1] if self._copied is not None and self._copied[0] == turn.id else -1
+            self._copied = turn.id, (before + 1) % len(blocks)
+            self.copy_text(blocks[self._copied[1]][1], f"block {self._copied[1] + 1} of {len(blocks)}")
         elif message.verb == "save_code":
             await self.save_block(*blocks[0])
         elif message.verb == "steps" and turn.reply is not None:
             self.show_steps(turn.reply)
 
-    # Commands.
+    # Chats and models.
 
-    async def _run_command(self, text: str) -> bool:
-        """Do a slash command; False leaves it in the prompt."""
-        name, _, rest = text[1:].partition(" ")
-        command = find_command(name.strip())
-        if command is None:
-            self.tell(f"no command /{name}; F1 lists them", "warning")
-            return False
-        action = getattr(self, f"action_{command.action}")
-        result = action(rest.strip()) if command.hint else action()
-        if result is not None:
-            await result
-        return True
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Everything that a slash command does without an argument, by name."""
-        for command in COMMANDS:
-            action = f"{command.action}"
-            key = f" ({command.key})" if command.key else ""
-            yield SystemCommand(f"{command.name}{key}", command.text, lambda action=action: self.run_action(action))
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The chat's keys do nothing while another screen lies over it."""
+        return len(self.screen_stack) == 1 or action not in OF_THE_CHAT
 
     async def action_new_chat(self) -> None:
         """Start a new chat; the old one stays in the list."""
@@ -328,7 +316,8 @@ class SpecchatApp(Actions):
 
     @on(SettingsPanel.Closed)
     async def _settings_closed(self) -> None:
-        await self.action_settings()
+        if self._settings_panel is not None:  # else F2 was faster
+            await self.action_settings()
 
     @on(SettingsPanel.Changed)
     def _changed(self, message: SettingsPanel.Changed) -> None:
@@ -352,6 +341,7 @@ class SpecchatApp(Actions):
             return
         if self._asked_to_leave:
             self.exit()
+            return
         self._asked_to_leave = True
         self.tell("Ctrl+C again leaves")
         self.set_timer(2, self._stay)
@@ -390,14 +380,9 @@ class SpecchatApp(Actions):
 
     def _redraw_title(self) -> None:
         loaded = self.loaded
-        models = "" if loaded is None else printable(f"{loaded.title}{f' + {loaded.draft}' if loaded.draft else ''}")
-        title = printable(self.chat_view.chat.title or "new chat")
-        width = self.size.width - 2
-        room = max(0, width - len("specchat  ") - cell_len(models) - 2)
-        if cell_len(title) > room:
-            title = set_cell_size(title, max(0, room - 1)).rstrip() + "\u2026"
-        left = f"specchat  {title}"
-        self.query_one("#title", Static).update(f"{left}{' ' * (width - cell_len(left) - cell_len(models))}{models}")
+        models = "" if loaded is None else label(f"{loaded.title}{f' + {loaded.draft}' if loaded.draft else ''}")
+        title = label(self.chat_view.chat.title or "new chat")
+        self.query_one("#title", Static).update(title_line(title, models, self.size.width - 2))
 
     def _show_panel(self) -> None:
         self._panel.display = self.settings.view.panel and self.size.width >= WIDE and self._settings_panel is None

@@ -26,6 +26,7 @@ COMMANDS = (
     Command("panel", "", "show or hide the figures of the guessing", "panel", "F3"),
     Command("tint", "off|gutter|token", "mark what was guessed", "tint", "Ctrl+T"),
     Command("raw", "", "Markdown as it was written, or rendered", "raw"),
+    Command("rewrite", "[path] [what to do]", "rewrite a file and review the changes", "rewrite", "F4"),
     Command("attach", "path", "attach a text file", "attach", "@"),
     Command("detach", "", "drop the attachments of the next message", "detach"),
     Command("editor", "", "write the message in $EDITOR", "editor", "Ctrl+O"),

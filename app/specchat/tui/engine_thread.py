@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.loading import Engines
     from specchat.opening import Shelf
     from specchat.session import ChatSession, ReplySettings
+    from specchat.tui.rewriting import HunkJob, RewriteJob
 
 _CLOSE_S = 1.5  # that closing waits for the engine to come to a halt
 
@@ -98,6 +99,10 @@ class EngineThread:
     def write(self, request: Request) -> None:
         """Write a reply after everything asked before."""
         self._jobs.put(lambda: self._write(request))
+
+    def rewrite(self, job: RewriteJob | HunkJob) -> None:
+        """Rewrite a file, or a part of one, after everything asked before."""
+        self._jobs.put(lambda: self._rewrite(job))
 
     def stop(self) -> None:
         """Stop the reply after its present step, or the loading."""
@@ -279,7 +284,14 @@ class EngineThread:
             except Exception as error:
                 self._post(Trouble(_line(error)))
 
-    # Replies.
+    # Replies and rewrites.
+
+    def _rewrite(self, job: RewriteJob | HunkJob) -> None:
+        if self._session is None:
+            job.refuse(self._post, "no model is loaded: choose one with Ctrl+L")
+            return
+        self._stopping.clear()
+        job.run(self._session, self._post, self._take_changes)
 
     def _write(self, request: Request) -> None:
         session = self._session

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len, set_cell_size
+
 from specchat.chat import Turn
 from specchat.console import printable
 from specchat.provenance import Author, Origin, Span
@@ -27,6 +29,7 @@ class Shown:
     """What the screen keeps of a message besides its text."""
 
     when: str
+    who: str = ""  # the model that wrote it; empty until it has
     spans: tuple[Span, ...] = ()
     note: str = ""
     figures: str = ""
@@ -70,6 +73,15 @@ class CopyTour:
         )
         tour = f"piece {self.at + 1} of {len(self.pieces)}; p next, Enter goes there"
         return f"{end - start} characters copied from {place} ({tour})"
+
+
+def title_line(title: str, models: str, width: int) -> str:
+    """What the chat is about at the left, cut where it must be; the models at the right."""
+    room = max(0, width - len("specchat  ") - cell_len(models) - 2)
+    if cell_len(title) > room:
+        title = set_cell_size(title, max(0, room - 1)).rstrip() + "\u2026"
+    left = f"specchat  {title}"
+    return f"{left}{' ' * (width - cell_len(left) - cell_len(models))}{models}"
 
 
 def reading_line(message: ReadingShown) -> str:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from textual.app import App, SuspendNotSupported
 
+from specchat.console import printable
+
 _CLIPBOARDS = (("pbcopy",), ("wl-copy",), ("xclip", "-selection", "clipboard"), ("xsel", "-ib"), ("clip.exe",))
 _ENDINGS = {
     "python": "py", "py": "py", "javascript": "js", "typescript": "ts", "bash": "sh", "sh": "sh", "rust": "rs",
@@ -23,20 +25,24 @@ _ENDINGS = {
 
 def edited(app: App[None], text: str) -> str | None:
     """A text as the user's editor leaves it; None when there is no editor, or it failed."""
-    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-    if shutil.which(command[0]) is None:
-        app.notify(f"no editor {command[0]}: set $EDITOR", severity="warning", markup=False)
+    wanted = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        command = shlex.split(wanted)
+    except ValueError:  # a quote that does not end
+        command = []
+    if not command or shutil.which(command[0]) is None:
+        app.notify(printable(f"no editor {wanted}: set $EDITOR"), severity="warning", markup=False)
         return None
     descriptor, name = tempfile.mkstemp(suffix=".md", prefix="specchat-")
     path = Path(name)
     try:
         os.close(descriptor)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", errors="replace")
         with app.suspend():
             code = subprocess.run([*command, name], check=False).returncode
         return path.read_text(encoding="utf-8", errors="replace").removesuffix("\n") if code == 0 else None
     except (SuspendNotSupported, OSError) as error:
-        app.notify(f"no editor here: {error}", severity="warning", markup=False)
+        app.notify(printable(f"no editor here: {error}"), severity="warning", markup=False)
         return None
     finally:
         path.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 from textual.widgets import DataTable
 
-from specchat.console import printable
+from specchat.attachments import label
 
 if TYPE_CHECKING:
     from specchat.session import Reply
@@ -56,4 +56,4 @@ class StepsScreen(ModalScreen[None]):
                 f"{seconds * 1e3:.1f}",
                 *chances,
             ]
-            table.add_row(*(Text(str(cell)) for cell in cells), Text(printable(text).replace("\n", "\u23ce")))
+            table.add_row(*(Text(str(cell)) for cell in cells), Text(label(text.replace("\n", "\u23ce"))))

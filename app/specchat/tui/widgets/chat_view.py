@@ -8,46 +8,24 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from textual import on
-from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.message import Message
-from textual.widgets import Static
 
-from specchat.attachments import Attachment
+from specchat.attachments import Attachment, label
 from specchat.chat import Chat, Turn
 from specchat.console import printable
 from specchat.conversation import Role
-from specchat.provenance import Author
 from specchat.tui.messages import CheckEnded, CheckProgress, Ended, Grew, ReadingShown, Refused
-from specchat.tui.notes import CopyTour, Look, Shown, copied_pieces, figures_line, reading_line, verdict
-from specchat.tui.screens.text import TextScreen
+from specchat.tui.notes import CopyTour, Look, Shown, figures_line, reading_line, verdict
 from specchat.tui.streaming import Request
+from specchat.tui.widgets.shown_chat import ShownChat
 from specchat.tui.widgets.transcript import Transcript
-from specchat.tui.widgets.turn import TurnView
 
 if TYPE_CHECKING:
     from specchat.tui.engine_thread import EngineThread
 
 
-class ChatView(Vertical):
-    """Transcript and activity. The app gives it text to send."""
-
-    DEFAULT_CSS = """
-    ChatView { width: 1fr; height: 1fr; }
-    ChatView > #activity { height: 1; padding: 0 1; color: $text-muted; display: none; }
-    ChatView > #activity.-busy { display: block; }
-    ChatView > #welcome { height: 1fr; padding: 1 2; color: $text-muted; }
-    ChatView > #transcript { display: none; }
-    ChatView.-begun > #welcome { display: none; }
-    ChatView.-begun > #transcript { display: block; }
-    """
-
-    @dataclass
-    class Told(Message):
-        """One line for the user."""
-
-        text: str
-        severity: str = "information"
+class ChatView(ShownChat):
+    """A chat that goes on. The app gives it text to send."""
 
     @dataclass
     class TakenBack(Message):
@@ -57,58 +35,19 @@ class ChatView(Vertical):
         attachments: tuple[Attachment, ...]
 
     @dataclass
-    class Changed(Message):
-        """Title, length or state of the chat may have changed."""
-
-    @dataclass
     class Edit(Message):
         """A question is to be edited and sent as a branch."""
 
         turn: Turn
 
     def __init__(self, look: Look, engine: Callable[[], EngineThread], now: Callable[[], datetime], *, id: str) -> None:
-        super().__init__(id=id)
-        self.chat = Chat()
+        super().__init__(look, id=id)
         self.busy: int | None = None  # the reply that is being written
         self.editing: Turn | None = None
         self.sources: tuple[str, ...] = ("prompt", "reply", "turn", "file")
-        self._look = look
         self._engine = engine
         self._now = now
-        self._shown: dict[Turn, Shown] = {}  # of every chat: ids are the same in all of them
-        self._copies = CopyTour()
-        self._checking: int | None = None
-        self._transcript = Transcript(self._make, id="transcript")
-
-    def compose(self) -> ComposeResult:
-        yield Static(id="welcome", markup=False)
-        yield self._transcript
-        yield Static(id="activity", markup=False)
-
-    @property
-    def transcript(self) -> Transcript:
-        return self._transcript
-
-    @property
-    def last_reply(self) -> Turn | None:
-        """The last reply of the path."""
-        return next((turn for turn in reversed(self.chat.path()) if turn.role is Role.ASSISTANT), None)
-
-    def welcome(self, text: str) -> None:
-        """What stands where there are no messages yet."""
-        self.query_one("#welcome", Static).update(text)
-
-    def look(self, look: Look) -> None:
-        """Draw all messages in another way."""
-        self._look = look
-        for view in self.transcript.views:
-            view.show(look.view, look.colours)
-
-    def activity(self, text: str) -> None:
-        """What is going on, above the prompt; empty: nothing."""
-        line = self.query_one("#activity", Static)
-        line.update(printable(text))
-        line.set_class(bool(text), "-busy")
+        self._checking: Turn | None = None
 
     async def open(self, chat: Chat) -> None:
         """Show another chat."""
@@ -150,6 +89,7 @@ class ChatView(Vertical):
         self.busy = turn.id
         shown = self._shown[turn]
         shown.continued = True
+        await self.transcript.go_to(turn)
         self.transcript.grow(turn.id)
         seed = None if turn.reply is None else turn.reply.seed
         self._engine().write(self._request(turn, "go_on", turn, seed=seed, begun=turn.text))
@@ -161,9 +101,12 @@ class ChatView(Vertical):
         if turn is None or turn.reply is None or self._shown[turn].continued:
             self._tell("only a whole reply of this session can be checked")
             return
+        if self._checking is not None:
+            self._tell("a reply is being checked: Esc stops it")
+            return
         question = self.chat.turn(turn.parent) if turn.parent is not None else turn
         tokens = tuple(token for step in turn.reply.steps for token in step.tokens)
-        self._checking = turn.id
+        self._checking = turn
         self._engine().write(self._request(turn, "check", question, seed=turn.reply.seed, tokens=tokens))
 
     def stop(self) -> bool:
@@ -181,6 +124,7 @@ class ChatView(Vertical):
             return
         self.chat.choose(siblings[at])
         await self._draw()
+        await self.transcript.go_to(siblings[at])
 
     async def delete(self, turn: Turn) -> None:
         """Forget a message and all that follow it."""
@@ -188,6 +132,8 @@ class ChatView(Vertical):
             self._tell("a reply is being written: Esc stops it")
             return
         self.chat.remove(turn)
+        if self.editing is not None and self._turn(self.editing.id) is not self.editing:
+            self.editing = None
         await self._draw()
 
     # What comes back.
@@ -206,26 +152,31 @@ class ChatView(Vertical):
             first = not view.source
             view.append(message.text, message.spans)
             view.marker = message.marker
+            self.activity("")
             if first:
-                self.activity("")
                 view.settle()
 
     @on(Ended)
     async def _ended(self, message: Ended) -> None:
-        turn, shown, reply = self.chat.turn(message.turn), self._shown[self.chat.turn(message.turn)], message.reply
+        turn, reply = self.chat.turn(message.turn), message.reply
+        shown, view = self._shown[turn], self.transcript.view(turn.id)
         self.busy = None
         self.activity("")
         if message.said is None:  # stopped before its first token
+            if view is not None:
+                view.finish()
             await self._take_back(turn)
             return
-        view = self.transcript.view(turn.id)
         turn.text, turn.tokens, turn.reply = message.said.text, message.said.tokens, reply
         begun = min((span.start for span in message.spans), default=0)
         shown.spans = (*(span for span in shown.spans if span.end <= begun), *message.spans)
         stopped = {None: "stopped  ", "length": "cut at the limit  ", "context": "the context is full  "}
         how = stopped.get(None if reply.finish is None else str(reply.finish), "")
-        shown.figures = how + figures_line(reply)
+        shown.figures, shown.who = how + figures_line(reply), self._look.model
+        if self._copies.turn is turn:
+            self._copies = CopyTour()
         if view is not None:
+            view.who = label(shown.who)
             if view.source != printable(turn.text):
                 view.replace(turn.text, shown.spans)
             view.mark(shown.spans)
@@ -236,10 +187,12 @@ class ChatView(Vertical):
 
     @on(Refused)
     async def _refused(self, message: Refused) -> None:
-        self.busy = None
+        self.busy = self._checking = None
         self.activity("")
-        turn = self.chat.turn(message.turn)
         self._tell(message.text, "error")
+        turn = self._turn(message.turn)
+        if turn is None:  # of a check, and another chat is shown by now
+            return
         if message.said is not None:
             turn.text, turn.tokens = message.said.text, message.said.tokens
         view = self.transcript.view(turn.id)
@@ -255,19 +208,21 @@ class ChatView(Vertical):
 
     @on(CheckEnded)
     def _checked(self, message: CheckEnded) -> None:
-        self._checking = None
+        turn, self._checking = self._checking, None
         self.activity("")
-        if message.checked is None:
-            return
-        text = verdict(message.checked)
-        self._note(self.chat.turn(message.turn), text)
-        self._tell(text)
+        if message.checked is not None and turn is not None:  # another chat may be shown by now
+            text = verdict(message.checked)
+            self._note(turn, text)
+            self._tell(text)
 
     # Looking.
 
     @on(Transcript.Asked)
     async def _asked(self, message: Transcript.Asked) -> None:
-        turn = self.chat.turn(message.turn)
+        turn = self._turn(message.turn)
+        if turn is None:  # deleted by the key before
+            message.stop()
+            return
         verbs: dict[str, Callable[[], Any]] = {
             "redo": lambda: self.redo(turn),
             "delete": lambda: self.delete(turn),
@@ -288,48 +243,12 @@ class ChatView(Vertical):
             if result is not None:
                 await result
 
-    def _look_at_copies(self, turn: Turn) -> None:
-        """Mark the next copied piece of a reply and say where it is from."""
-        if self._copies.turn is not turn:
-            self._copies = CopyTour(turn, copied_pieces(self._shown[turn].spans))
-        piece = self._copies.next()
-        if piece is not None and (view := self.transcript.view(turn.id)) is not None:
-            view.highlighted = piece[:2]
-        self._note(turn, self._copies.line())
-
-    async def _jump(self, turn: Turn) -> None:
-        piece = self._copies.piece if self._copies.turn is turn else None
-        if piece is None:
-            self._look_at_copies(turn)
-            return
-        origin = piece[2]
-        if origin.author is Author.FILE and origin.turn is not None:
-            file = next((a for a in self.chat.turn(origin.turn).attachments if a.name == origin.title), None)
-            if file is not None:
-                self.app.push_screen(TextScreen(file.name, file.text, origin.line))
-        elif origin.turn is not None:
-            await self.transcript.reveal(origin.turn, origin.offset)
-        else:
-            self._tell(f"copied from {origin.title}, which no message shows")
-
-    def _unfold(self, turn: Turn) -> None:
-        view = self.transcript.view(turn.id)
-        if view is not None:
-            view.unfold()
-
     def _edit(self, turn: Turn) -> None:
         if turn.role is Role.USER:
             self.editing = turn
             self.post_message(self.Edit(turn))
         else:
             self._tell("this is a reply: r writes it anew")
-
-    def _note(self, turn: Turn, text: str) -> None:
-        self._shown[turn].note = text
-        view = self.transcript.view(turn.id)
-        if view is not None:
-            view.note = printable(text)
-            view.update_notes()
 
     # Inside.
 
@@ -374,35 +293,10 @@ class ChatView(Vertical):
         if len(siblings) > 1:
             self.chat.choose(siblings[-1] if siblings[-1] is not reply else siblings[-2])
         elif question is not None:
+            versions = [version for version in self.chat.siblings(question) if version is not question]
             self.chat.remove(question)
+            if versions:  # it was an edited one
+                self.chat.choose(versions[-1])
+                self.editing = versions[-1]
             self.post_message(self.TakenBack(question.text, question.attachments))
         await self._draw()
-
-    async def _draw(self) -> None:
-        path = self.chat.path()
-        self.set_class(bool(path), "-begun")
-        await self.transcript.show(path)
-        for turn in path:
-            siblings = self.chat.siblings(turn)
-            view = self.transcript.view(turn.id)
-            if view is not None:
-                branch = f"{siblings.index(turn) + 1}/{len(siblings)}" if len(siblings) > 1 else ""
-                if branch != view.branch:
-                    view.branch = branch
-                    view.update_notes()
-        self.post_message(self.Changed())
-
-    def _make(self, turn: Turn) -> TurnView:
-        shown = self._shown.setdefault(turn, Shown(""))
-        who = "You" if turn.role is Role.USER else self._look.model
-        view = TurnView(turn.id, who, self._look.view, self._look.colours, when=shown.when)
-        view.source = printable(turn.text)
-        view.mark(shown.spans)
-        view.note, view.figures = printable(shown.note), shown.figures
-        if turn.attachments:
-            names = ", ".join(attachment.name for attachment in turn.attachments)
-            view.figures = printable(f"with {names}")
-        return view
-
-    def _tell(self, text: str, severity: str = "information") -> None:
-        self.post_message(self.Told(text, severity))

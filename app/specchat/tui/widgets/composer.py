@@ -13,6 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList, Static
+from textual.worker import get_current_worker
 
 from specchat.attachments import Attachment, read_attachment
 from specchat.console import printable, size
@@ -185,13 +186,16 @@ class Composer(Vertical):
         line.set_class(bool(names), "-some")
         self._measure()
 
-    @work(thread=True, exclusive=True, group="count", exit_on_error=False)
     def _measure(self) -> None:
-        """Count tokens; the engine's tokenizer may take a while for a long text."""
-        text, attached = self.prompt.text, list(self._attachments)
+        self._count_tokens(self.prompt.text, tuple(self._attachments))
+
+    @work(thread=True, exclusive=True, group="count", exit_on_error=False)
+    def _count_tokens(self, text: str, attached: Sequence[Attachment]) -> None:
+        """In a thread, because the engine's tokenizer may take a while for a long text."""
+        worker = get_current_worker()
         typed = self._count(text) if text else 0
         counts = [self._count(attachment.text) for attachment in attached]
-        if typed is not None and None not in counts:
+        if typed is not None and None not in counts and not worker.is_cancelled:  # else a later text is counted
             files = sum(n or 0 for n in counts)
             words = f"{typed} tokens{f' + {files} attached' if attached else ''}" if typed or attached else ""
             self.app.call_from_thread(self._show_meter, words)

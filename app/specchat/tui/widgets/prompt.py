@@ -9,12 +9,15 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
+from textual.widgets.text_area import Edit, EditResult
+
+from specchat.console import printable
 
 LONG_PASTE = 2_000  # characters from which a paste becomes an attachment
 
 
 class Prompt(TextArea):
-    """The prompt box."""
+    """The prompt box. Whatever is put into it, from a key to a file of the editor, it holds printable text only."""
 
     DEFAULT_CSS = """
     Prompt, Prompt:focus {
@@ -70,6 +73,15 @@ class Prompt(TextArea):
         self.text = text
         self.move_cursor(self.document.end)
 
+    def load_text(self, text: str) -> None:
+        """Replace what is written."""
+        super().load_text(printable(text))
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Type, paste, delete."""
+        edit.text = printable(edit.text)
+        return super().edit(edit)
+
     def action_send(self) -> None:
         if self.completing:
             self.post_message(self.Steered(0))
@@ -118,7 +130,7 @@ class Prompt(TextArea):
         if len(text) >= LONG_PASTE:
             event.stop()
             event.prevent_default()
-            self.post_message(self.Pasted(text))
+            self.post_message(self.Pasted(text.encode("utf-8", "replace").decode()))  # halves of surrogate pairs go
             return
         event.stop()
         event.prevent_default()

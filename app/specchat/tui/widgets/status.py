@@ -56,12 +56,15 @@ class Status(Widget):
             return [(0, self._message), (2, _short(self._engine.back_end)), (3, _memory(self._engine.memory_bytes))]
         counted = live.totals
         guessing = live.guess if live.guesser in ("", "plain", live.guess) else f"{live.guess} > {live.guesser}"
+        roomy = self.size.width >= 100
+        sparks = _SPARKS if roomy else _SPARKS // 2
         per_step = "-" if counted.tokens_per_step is None else f"{counted.tokens_per_step:.2f}/step"
-        parts = [(1, live.paused or guessing), (0, f"{per_step} {sparkline(live.recent[-_SPARKS:], _SPARKS)}".rstrip())]
+        parts = [(1, live.paused or guessing), (0, f"{per_step} {sparkline(live.recent[-sparks:], sparks)}".rstrip())]
         parts.append((4, "accepted -" if counted.alpha is None else f"accepted {counted.alpha:.0%}"))
         parts.append((2, "" if counted.tokens_per_s is None else f"{counted.tokens_per_s:.1f} tok/s"))
         parts.append((5, "" if live.speed_up is None else f"x{live.speed_up:.2f} est"))
-        parts.append((3, context_meter(live.context_tokens, live.n_ctx)))
+        meter = context_meter(live.context_tokens, live.n_ctx)
+        parts.append((3, meter if roomy else f"ctx {live.context_tokens / live.n_ctx:.0%}"))
         idle = "" if self._engine.drafted is None else f"{self._engine.drafted} loaded, not in use"
         parts += [(8, idle), (6, _memory(self._engine.memory_bytes)), (7, _short(self._engine.back_end))]
         return parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic, thread_time
@@ -31,6 +32,7 @@ class Transcript(VerticalScroll, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "Next message", show=False),
         Binding("k,up", "move(-1)", "Previous message", show=False),
+        Binding("pageup", "earlier", "Page up", show=False),
         Binding("g,home", "move_to(0)", "First", show=False),
         Binding("G,end", "move_to(-1)", "Last", show=False),
         *(Binding(key, f"on_message('{verb}')", text) for key, verb, text in (
@@ -55,6 +57,7 @@ class Transcript(VerticalScroll, can_focus=True):
         self._path: list[Turn] = []
         self._shown_from = 0  # index in the path of the first message that is laid out
         self._current = -1  # index in the path
+        self._changing = asyncio.Lock()  # which messages are laid out
         self._growing: TurnView | None = None  # the only one that has to be looked at again and again
         self.share = SHARE_BESIDE_ENGINE
         self._drawn_at = self._used_s = 0.0  # of the last draw: when, and what this thread had computed by then
@@ -65,17 +68,19 @@ class Transcript(VerticalScroll, can_focus=True):
 
     async def show(self, path: Sequence[Turn]) -> None:
         """Another path: what it shares with the shown one stays, the rest is laid out anew."""
-        shared = 0
-        while shared < min(len(path), len(self._path)) and path[shared].id == self._path[shared].id:
-            shared += 1
-        gone = [view for turn in self._path[shared:] if (view := self.view(turn.id)) is not None]
-        if gone:
-            await self.remove_children(gone)
-        if shared == 0:
-            self._shown_from = max(0, len(path) - AT_ONCE)
-        self._path = list(path)
-        self._shown_from = min(self._shown_from, max(0, len(path) - 1))
-        await self.mount_all([self._make(turn) for turn in path[max(shared, self._shown_from) :]])
+        async with self._changing:
+            shared = 0
+            while shared < min(len(path), len(self._path)) and path[shared] is self._path[shared]:
+                shared += 1
+            gone = [view for turn in self._path[shared:] if (view := self.view(turn.id)) is not None]
+            if gone:
+                await self.remove_children(gone)
+            self._path = list(path)
+            if shared <= self._shown_from:  # nothing stays that is laid out
+                shared = self._shown_from = max(0, len(path) - AT_ONCE)
+            if self._growing in gone:
+                self._growing = None
+            await self.mount_all([self._make(turn) for turn in path[shared:]])
         self._mark(len(path) - 1)
         self.anchor()
 
@@ -112,11 +117,25 @@ class Transcript(VerticalScroll, can_focus=True):
         view = self.view(turn)
         if view is not None:
             self._mark(index)
-            self.anchor(False)
+            self.release_anchor()
             end = view.source.find("\n", place)
-            view.highlighted = (place, len(view.source) if end < 0 else end)
-            view.update_notes()
-            self.scroll_to(y=max(0, view.virtual_region.y + view.line_of(place) - 3), animate=False)
+            self.highlight(view, (place, len(view.source) if end < 0 else end))
+            self.call_after_refresh(self._scroll_to_place, view, place)
+
+    def highlight(self, view: TurnView, piece: tuple[int, int]) -> None:
+        """Mark characters of a message, and no others."""
+        for other in self.views:
+            wanted = piece if other is view else None
+            if other.highlighted != wanted:
+                other.highlighted = wanted
+                other.update_notes()
+
+    def _scroll_to_place(self, view: TurnView, place: int) -> None:
+        self.scroll_to(y=max(0, view.virtual_region.y + view.line_of(place) - 3), animate=False)
+
+    async def go_to(self, turn: Turn) -> None:
+        """Make a message of the path the current one, and show it."""
+        await self._go(self._path.index(turn))
 
     async def action_move(self, step: int) -> None:
         await self._go(self._current + step)
@@ -139,21 +158,23 @@ class Transcript(VerticalScroll, can_focus=True):
         if index == len(self._path) - 1:
             self.anchor()
         elif view is not None:
-            self.anchor(False)
-            self.scroll_to_widget(view, animate=False, top=True)
+            self.release_anchor()
+            self.call_after_refresh(self.scroll_to_widget, view, animate=False, top=True)
 
     async def _lay_out_from(self, index: int) -> None:
-        """Lay out messages down from this one, and a few above it."""
-        wanted = max(0, index - AT_ONCE // 2)
-        if index < self._shown_from:
-            earlier = self._path[wanted : self._shown_from]
-            self._shown_from = wanted
-            height = self.virtual_size.height
+        """Lay out messages down from this one, and a few above it; what is on the screen stays where it is."""
+        async with self._changing:
+            if not 0 <= index < self._shown_from:
+                return
+            first, views = max(0, index - AT_ONCE // 2), self.views
+            earlier, self._shown_from = self._path[first : self._shown_from], first
+            above = self.scroll_y - views[0].virtual_region.y
             await self.mount_all([self._make(turn) for turn in earlier], before=0)
-            self.call_after_refresh(self._keep_place, height)
+            self.call_after_refresh(self._keep_place, views[0], above)
 
-    def _keep_place(self, height: int) -> None:
-        self.scroll_relative(y=self.virtual_size.height - height, animate=False)
+    def _keep_place(self, view: TurnView, above: float) -> None:
+        if not self.is_anchored or self._anchor_released:
+            self.scroll_to(y=view.virtual_region.y + above, animate=False, immediate=True)
 
     def _mark(self, index: int) -> None:
         self._current = index
@@ -169,9 +190,11 @@ class Transcript(VerticalScroll, can_focus=True):
     async def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         await self._more_above()
 
-    def action_page_up(self) -> None:
-        self.call_next(self._more_above)
-        super().action_page_up()
+    async def action_earlier(self) -> None:
+        """A page up; at the top, earlier messages are laid out first."""
+        self.release_anchor()
+        await self._more_above()
+        self.call_after_refresh(self.scroll_page_up, animate=False)
 
     async def _more_above(self) -> None:
         if self.scroll_y <= 2 and self._shown_from > 0:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region, Size
@@ -15,14 +14,18 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from specchat.attachments import label
 from specchat.console import printable
 from specchat.provenance import Author, Span
-from specchat.tui.rendering import NOWHERE, Body, Colours, Line, cell_to_character, raw_lines
+from specchat.tui.lines import NOWHERE, Line, cell_to_character, character_to_cell, raw_lines
+from specchat.tui.markdown import code_blocks
+from specchat.tui.rendering import Body, Colours
 
 GUTTER = 2  # columns
 _SHADES = ((0.0, "·"), (0.34, "░"), (0.67, "▒"), (1.01, "█"))  # up to this share of guessed characters
 _REST = 4.0  # times as long as drawing took does a growing text wait before it is drawn again
 _AUTHORS = list(Author)
+_THOUGHT = re.compile(r"\s*<think>(.*?)(?:(</think>)\s*|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,13 @@ class TurnView(Widget):
     """
     ALLOW_SELECT = True
 
-    def __init__(self, turn: int, who: str, view: View, colours: Colours, *, when: str = "") -> None:
+    def __init__(
+        self, turn: int, who: str, view: View, colours: Colours, *, when: str = "", as_written: bool = False
+    ) -> None:
+        """`as_written`: the text is no Markdown."""
         super().__init__(classes="turn")
         self.turn = turn  # its id in the chat
-        self.who = printable(who)
+        self.who = label(who)
         self.when = when
         self.branch = ""  # "2/3" where there are others
         self.figures = ""  # the line below
@@ -60,6 +66,7 @@ class TurnView(Widget):
         self.source = ""
         self.marker: int | None = None  # the character that plain decoding would be at
         self.highlighted: tuple[int, int] | None = None
+        self._as_written = as_written
         self._view = view
         self._colours = colours
         self._authors = bytearray()  # for each character the index of its author, from 0 = the model
@@ -72,7 +79,7 @@ class TurnView(Widget):
         self._drawn_length = -1
         self._took_s = 0.0
         self._drawn_at = 0.0
-        self._marker_line: int | None = None
+        self._marker_at: tuple[int, int] | None = None  # where the marker is drawn: line, character
 
     def begin(self) -> None:
         """The text will grow."""
@@ -103,7 +110,7 @@ class TurnView(Widget):
             return False
         if monotonic() - self._drawn_at < _REST * self._took_s:
             return False
-        before, width, marked = self._lines, self._drawn_width, self._marker_line
+        before, width, marked = self._lines, self._drawn_width, self._marker_at
         self._drawn_length = -1
         if width != self.size.width or width <= 0:
             self.refresh(layout=True)
@@ -113,7 +120,7 @@ class TurnView(Widget):
             self.refresh(layout=True)
         else:  # arranging the whole screen anew costs ten times as much as drawing a line
             changed = next((i for i, pair in enumerate(zip(before, self._lines, strict=True)) if pair[0] != pair[1]), 0)
-            first = min(changed + 1, marked or changed + 1, self._marker_line or changed + 1)
+            first = min([changed + 1, *(at[0] for at in (marked, self._marker_at) if at is not None)])
             self.refresh(Region(0, first, width, len(self._lines) + 1 - first))
         return True
 
@@ -149,30 +156,28 @@ class TurnView(Widget):
     @property
     def thinking(self) -> tuple[int, int] | None:
         """Where the text of a thought stands, from and to; None without one."""
-        match = re.match(r"\s*<think>(.*?)(</think>\s*|$)", self.source, re.DOTALL)
-        return None if match is None else (match.start(), match.end())
+        match = _THOUGHT.match(self.source)
+        return None if match is None else match.span()
 
     def code_blocks(self) -> list[tuple[str, str]]:
-        """Language and exact text of each fenced block."""
-        pattern = re.compile(
-            r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.M | re.S
-        )
-        return [(match[2], match[3]) for match in pattern.finditer(self.source)]
+        """Language and exact text of each block of code that is shown."""
+        return code_blocks(self.source[self._folded() :])
 
     def line_of(self, place: int) -> int:
         """The line of this widget that shows a character of the source."""
         self._lay_out(self.size.width)
         found = 0
-        for y, line in enumerate(self._lines):
-            known = [at for at in line.places if at != NOWHERE]
-            if known and known[0] <= place:
-                found = y + 1
+        for y, line in enumerate(self._lines, 1):
+            if place in line.places:
+                return y
+            if NOWHERE < max(line.places, default=NOWHERE) < place:
+                found = y  # of markup: the line before
         return found
 
     def place_at(self, x: int, y: int) -> int | None:
         """The character of the source that is shown at a cell of this widget."""
         self._lay_out(self.size.width)
-        if not 0 <= y - 1 < len(self._lines):
+        if x < GUTTER or not 0 <= y - 1 < len(self._lines):
             return None
         line = self._lines[y - 1]
         index = cell_to_character(line.text, x - GUTTER)
@@ -190,17 +195,15 @@ class TurnView(Widget):
         strip = self._strips.get(y)
         if strip is None:
             strip = self._strips[y] = self._strip(y, width)
-        if y == self._marker_line and self._view.plain_marker:
-            line = self._lines[y - 1]
-            cell = (
-                GUTTER + cell_len(line.text[: line.places.index(self.marker)]) if self.marker in line.places else width
-            )
-            strip = _styled(strip, cell, cell + 1, Style(reverse=True))
+        if self._marker_at is not None and y == self._marker_at[0] and self._view.plain_marker:
+            index = self._marker_at[1]
+            strip = _styled(strip, self._column(y, index), self._column(y, index + 1), Style(reverse=True))
         selection = self.text_selection
         if selection is not None and 0 < y <= len(self._lines) and (span := selection.get_span(y)) is not None:
-            start, end = span
+            first, last = span
             style = self.screen.get_component_rich_style("screen--selection")
-            strip = _styled(strip, max(start, GUTTER), width if end == -1 else end, style)
+            end = width if last == -1 else self._column(y, last - GUTTER)
+            strip = _styled(strip, self._column(y, first - GUTTER), end, style)
         return strip.crop_extend(0, width, self.rich_style).apply_style(self.rich_style).apply_offsets(0, y)
 
     def selection_updated(self, selection: Selection | None) -> None:
@@ -213,10 +216,9 @@ class TurnView(Widget):
             span = selection.get_span(y)
             if span is None:
                 continue
-            start, end = span
-            first = cell_to_character(line.text, start - GUTTER) if start > GUTTER else 0
-            last = len(line.places) if end == -1 else cell_to_character(line.text, end - GUTTER)
-            places += [place for place in line.places[first:last] if place != NOWHERE]
+            start, end = span  # in characters, the gutter's too
+            last = len(line.places) if end == -1 else max(0, end - GUTTER)
+            places += [place for place in line.places[max(0, start - GUTTER) : last] if place != NOWHERE]
         if not places:
             return None
         return self.source[min(places) : max(places) + 1], "\n"
@@ -229,14 +231,12 @@ class TurnView(Widget):
         began = monotonic()
         inner = max(1, width - GUTTER)
         folded = self._folded()
-        if self._view.raw or self.who == "You":
+        if self._view.raw or self._as_written:
             lines = raw_lines(self.source[folded:], inner)
         else:
             lines = self._body.lines(self.source[folded:], inner, growing=self._growing)
         if folded:
-            moved = [Line(line.segments, _moved(line.places, folded), line.kind) for line in lines]
-            thought = Line((Segment("> thinking ... t shows it", Style(dim=True)),), ())
-            lines = [thought, *moved]
+            lines = [*self._thought(), *(line.moved(folded) for line in lines)]
         same = 0
         while same < min(len(lines), len(self._lines)) and lines[same] is self._lines[same]:
             same += 1
@@ -245,7 +245,7 @@ class TurnView(Widget):
         self._strips = {y: strip for y, strip in self._strips.items() if 0 < y <= same}
         self._lines = lines
         self._drawn_width, self._drawn_length = width, len(self.source)
-        self._marker_line = self._line_with(self.marker)
+        self._marker_at = self._find_marker()
         self._drawn_at = monotonic()
         self._took_s = self._drawn_at - began
 
@@ -255,8 +255,16 @@ class TurnView(Widget):
         hidden = thinking is not None and self._view.fold_thinking and not self._unfolded and not self._view.raw
         return thinking[1] if hidden and thinking is not None else 0
 
+    def _thought(self) -> list[Line]:
+        """The line that stands for a folded thought; none for one without a word."""
+        match = _THOUGHT.match(self.source)
+        if match is None or (match[2] and not match[1].strip()):
+            return []
+        text = "> thought; t shows it" if match[2] else "> thinking ... t shows it"
+        return [Line((Segment(text, Style(dim=True)),), (NOWHERE,) * len(text))]
+
     def _below(self) -> list[str]:
-        return [text for text in (self.note, self.figures) if text]
+        return [label(text) for text in (self.note, self.figures) if text]
 
     def _strip(self, y: int, width: int) -> Strip:
         if y == 0:
@@ -271,10 +279,7 @@ class TurnView(Widget):
             shade = Style(bgcolor=self._colours.code_background)
             strip = _styled(strip.extend_cell_length(width - GUTTER), 0, width - GUTTER, shade)
         for start, end, style in self._marks(line):
-            text = line.text
-            strip = _styled(
-                strip, Strip([Segment(text[:start])]).cell_length, Strip([Segment(text[:end])]).cell_length, style
-            )
+            strip = _styled(strip, character_to_cell(line.text, start), character_to_cell(line.text, end), style)
         return Strip([Segment(self._shade(line) + " ", Style.parse(self._colours.muted)), *strip])
 
     def _head(self, width: int) -> Strip:
@@ -305,11 +310,21 @@ class TurnView(Widget):
                 marks.append((inside[0], inside[-1] + 1, Style(reverse=True)))
         return marks
 
-    def _line_with(self, place: int | None) -> int | None:
-        """The line of this widget that shows a character; the plain marker is near the end, so look from there."""
-        if place is None:
-            return None
-        return next((y for y in range(len(self._lines), 0, -1) if place in self._lines[y - 1].places), None)
+    def _find_marker(self) -> tuple[int, int] | None:
+        """Where the first character from the marker on is shown; that is near the end, so look from there."""
+        found = None
+        for y in range(len(self._lines) if self.marker is not None else 0, 0, -1):
+            places = self._lines[y - 1].places
+            last = max(places, default=NOWHERE)
+            if self.marker is None or NOWHERE < last < self.marker:
+                break
+            if last >= self.marker:
+                found = y, next(i for i, place in enumerate(places) if place >= self.marker)
+        return found
+
+    def _column(self, y: int, index: int) -> int:
+        """The column of this widget at which a character of a line begins."""
+        return GUTTER + character_to_cell(self._lines[y - 1].text, index)
 
     def _runs(self, places: Sequence[int]) -> list[tuple[int, int, int]]:
         """Neighbouring characters of one author: start, end, author."""
@@ -337,12 +352,5 @@ def _styled(strip: Strip, start: int, end: int, style: Style) -> Strip:
     end = min(end, strip.cell_length)
     if start >= end:
         return strip
-    before, inside, after = (
-        strip.divide([start, end, strip.cell_length]) if start else (Strip([]), *strip.divide([end, strip.cell_length]))
-    )
-    over = Strip([Segment(s.text, (s.style or Style()) + style) for s in inside])
-    return Strip.join([before, over, after])
-
-
-def _moved(places: Iterable[int], by: int) -> tuple[int, ...]:
-    return tuple(place + by if place != NOWHERE else NOWHERE for place in places)
+    over = Strip([Segment(s.text, (s.style or Style()) + style) for s in strip.crop(start, end)])
+    return Strip.join([strip.crop(0, start), over, strip.crop(end)])

@@ -1,0 +1,159 @@
+"""F4 and `/rewrite` from the question to the file on disk, on a real session over a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from specchat.settings import Settings, SettingsFile
+from specchat.tui.app import SpecchatApp
+from specchat.tui.engine_thread import Wanted
+from specchat.tui.rewriting import HunkJob, RewriteJob
+from specchat.tui.screens.review import ReviewScreen
+from specchat.tui.screens.rewriting import RewritingScreen
+from specchat.tui.start import Start
+from tests.specchat.rewrite.scripted import Script as Writes
+from tests.specchat.rewrite.scripted import ScriptedModel, edited, session_on
+from tests.tui.scripted import Script, ScriptedEngine
+from tests.tui.test_app import drive
+
+TEXT = "alpha = 1\nbeta = 2\ngamma = 3\n" + "".join(f"line {i}\n" for i in range(20)) + "omega = 9\n"
+
+
+class RewritingEngine(ScriptedEngine):
+    """Runs the jobs at once."""
+
+    writes: Writes
+    before: Callable[[RewriteJob | HunkJob], None] = staticmethod(lambda job: None)
+
+    def rewrite(self, job: RewriteJob | HunkJob) -> None:
+        self.before(job)
+        job.run(session_on(ScriptedModel(self.writes)), self._post, lambda: None)
+
+
+def app_that(tmp_path: Path, writes: Writes) -> SpecchatApp:
+    def engine(post: object, settings: object) -> RewritingEngine:
+        made = RewritingEngine(post, settings, Script())  # type: ignore[arg-type]
+        made.writes = writes
+        return made
+
+    start = Start(Settings(), Settings(), SettingsFile(tmp_path / "config.toml"), Wanted())
+    return SpecchatApp(start, engine=engine, folder=tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPECCHAT_STATE_DIR", str(tmp_path / "state"))
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    for _ in range(200):
+        await pilot.pause()
+        await pilot.app.workers.wait_for_complete()
+        if holds():
+            return
+    raise AssertionError("it did not come to that")
+
+
+async def asked(pilot: Pilot[None], app: SpecchatApp) -> None:
+    await pilot.press("f4")
+    await pilot.pause()
+    await pilot.press(*"notes.py", "enter", *"rename", "enter")
+
+
+def test_a_file_is_rewritten_reviewed_and_written_with_only_what_was_accepted(tmp_path: Path) -> None:
+    file = tmp_path / "notes.py"
+    file.write_bytes(TEXT.replace("\n", "\r\n").encode())
+    change = edited(lambda text: text.replace("beta = 2", "beta = 20").replace("omega = 9", "omega = 90"))
+    app = app_that(tmp_path, change)
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await asked(pilot, app)
+        await until(pilot, lambda: isinstance(app.screen, ReviewScreen))
+        assert file.read_bytes() == TEXT.replace("\n", "\r\n").encode()
+        await pilot.press("y", "n", "w")
+        await until(pilot, lambda: b"beta = 20" in file.read_bytes())
+
+    drive(app, keys)
+    assert file.read_bytes() == TEXT.replace("beta = 2\n", "beta = 20\n").replace("\n", "\r\n").encode()
+
+
+def test_nothing_to_change_says_so_and_leaves_the_chat(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text(TEXT)
+    app = app_that(tmp_path, edited(lambda text: text))
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await asked(pilot, app)
+        await until(pilot, lambda: any("nothing to change" in each.message for each in app._notifications))
+        assert not isinstance(app.screen, RewritingScreen | ReviewScreen)
+
+    drive(app, keys)
+
+
+def test_a_file_that_cannot_be_rewritten_is_told_before_the_model_runs(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_bytes(b"\0\1\2")
+    app = app_that(tmp_path, edited(lambda text: text))
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await asked(pilot, app)
+        await until(pilot, lambda: any("is not text" in each.message for each in app._notifications))
+        assert not isinstance(app.screen, RewritingScreen)
+
+    drive(app, keys)
+
+
+def test_a_stopped_rewrite_is_never_written(tmp_path: Path) -> None:
+    file = tmp_path / "notes.py"
+    file.write_text(TEXT)
+    app = app_that(tmp_path, edited(lambda text: text.replace("beta = 2", "beta = 20")))
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        assert isinstance(app.engine, RewritingEngine)
+        app.engine.before = lambda job: job.stop() if isinstance(job, RewriteJob) else None
+        await asked(pilot, app)
+        await until(pilot, lambda: app._progress_screen is None and app._job is None)
+        await pilot.press("y", "w")
+        await pilot.pause()
+
+    drive(app, keys)
+    assert file.read_text() == TEXT
+
+
+def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "notes.py"
+    file.write_text(TEXT)
+    app = app_that(tmp_path, edited(lambda text: text.replace("beta = 2", "beta = 20")))
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await asked(pilot, app)
+        await until(pilot, lambda: isinstance(app.screen, ReviewScreen))
+        file.write_text("others wrote this\n")
+        await pilot.press("y", "w")
+        await until(pilot, lambda: any("changed" in each.message for each in app._notifications))
+
+    drive(app, keys)
+    assert file.read_text() == "others wrote this\n"
+
+
+def test_one_hunk_is_written_anew_with_a_note(tmp_path: Path) -> None:
+    file = tmp_path / "notes.py"
+    file.write_text(TEXT)
+    app = app_that(tmp_path, edited(lambda text: text.replace("beta = 2", "beta = 20")))
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        assert isinstance(app.engine, RewritingEngine)
+        await asked(pilot, app)
+        await until(pilot, lambda: isinstance(app.screen, ReviewScreen))
+        app.engine.writes = edited(lambda text: text.replace("beta = 2", "beta = 21"))
+        await pilot.press("r")
+        await pilot.pause()
+        await pilot.press(*"21", "enter")
+        await until(pilot, lambda: any("written anew" in each.message for each in app._notifications))
+        await pilot.press("y", "w")
+        await until(pilot, lambda: "beta = 21" in file.read_text())
+
+    drive(app, keys)
+    assert file.read_text() == TEXT.replace("beta = 2\n", "beta = 21\n")
