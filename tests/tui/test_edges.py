@@ -6,6 +6,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from specchat.conversation import Role
 from specchat.session import Checked
 from specchat.tui.app import SpecchatApp
 from specchat.tui.messages import CheckEnded
@@ -169,8 +170,11 @@ def test_a_version_chosen_in_the_middle_of_a_chat_stays_the_current_message(tmp_
         await ask(pilot, "first")
         await pilot.press("ctrl+r")
         await pilot.pause()
+        chat = app.chat_view.chat
         for n in range(30):
-            await ask(pilot, f"more {n}")
+            chat.add(Role.USER, f"more {n}")
+            chat.add(Role.ASSISTANT, f"reply {n + 2}")
+        await app.chat_view.open(chat)
         transcript = app.chat_view.transcript
         transcript.focus()
         await pilot.press("g", "j")

@@ -244,6 +244,9 @@ def test_notes_and_attachments_are_shown_as_they_are(tmp_path: Path, text: str) 
         await settled(pilot)
         shown = squeezed(screen_text(app.screen))
         assert squeezed("[/] [bold [0]") in shown or "]52;c;QUJD" in shown
+        app.push_screen(TextScreen("\\[a\\\\[b[/c", "", 9))
+        await settled(pilot)
+        assert "\\[a\\\\[b[/c" in screen_text(app.screen)
 
     drive(app, steps)
 
@@ -269,6 +272,9 @@ def test_a_file_name_of_any_kind_can_be_attached(tmp_path: Path) -> None:
     drive(app, steps)
 
 
+NUMBERS = ("9" * 5_000, "-1", "nan", "inf", "1e999", str(2**64), "٣", "\u00b2")
+
+
 @pytest.mark.parametrize(
     "command", ["theme", "tint", "guess", "draft", "seed", "temp", "system", "attach", "model", "", "xyz "]
 )
@@ -276,7 +282,7 @@ def test_arguments_of_any_kind_get_an_answer(tmp_path: Path, command: str) -> No
     app = app_on(tmp_path)
 
     async def steps(pilot: Pilot[None], app: SpecchatApp) -> None:
-        for text in (*GROUPS, "[/]", "9" * 5_000, "-1", "nan", "inf", "1e999", str(2**64), "٣"):
+        for text in (ALL, "[/]", *(NUMBERS if command in ("seed", "temp") else ())):
             await send(pilot, f"/{command} {text}")
             screen_text(app.screen)
         await send(pilot, "still there?")

@@ -56,7 +56,7 @@ def test_keys_of_the_chat_do_nothing_under_another_screen(tmp_path: Path) -> Non
         chat, settings = app.chat_view.chat, app.settings
         await pilot.press("ctrl+s")
         await pilot.pause()
-        await pilot.press("ctrl+n", "ctrl+s", "ctrl+l", "ctrl+g", "ctrl+t", "ctrl+r", "ctrl+o", "f2", "f3")
+        await pilot.press("ctrl+n", "ctrl+s", "ctrl+l", "ctrl+g", "ctrl+t", "ctrl+r", "ctrl+o", "f2", "f3", "f4")
         await pilot.pause()
         assert isinstance(app.screen, ChatScreen)
         assert len(app.screen_stack) == 2

@@ -127,19 +127,12 @@ def test_a_selection_gives_the_source_of_what_it_covers(first: str, last: str, s
     on_screen(message(ANSWER), steps)
 
 
-def test_everything_selected_is_the_source_from_its_first_to_its_last_letter() -> None:
+@pytest.mark.parametrize("rendered", [True, False])
+def test_everything_selected_is_the_source_from_its_first_to_its_last_letter(rendered: bool) -> None:
     async def steps(pilot: Pilot[None], view: TurnView) -> None:
         assert view.get_selection(Selection(None, None)) == (ANSWER.rstrip("\n"), "\n")
 
-    on_screen(message(ANSWER, view=View(rendered=False)), steps)
-    on_screen(
-        message("# only\n\ntext"),
-        lambda _, view: _equal(view.get_selection(Selection(None, None)), ("only\n\ntext", "\n")),
-    )
-
-
-async def _equal(found: object, wanted: object) -> None:
-    assert found == wanted
+    on_screen(message(ANSWER, view=View(rendered=rendered)), steps)
 
 
 def test_a_selection_of_head_and_figures_is_none() -> None:
@@ -276,20 +269,12 @@ def test_the_mark_of_plain_decoding_is_one_cell_that_moves_on() -> None:
         view.update_notes()
         await pilot.pause()
         assert styled(view, lambda style: style.reverse) == "t"
-        view.marker = len(view.source)
-        view.update_notes()
-        await pilot.pause()
-        assert styled(view, lambda style: style.reverse) == ""
-
-    on_screen(view, steps)
-
-
-def test_no_mark_of_plain_decoding_is_drawn_where_it_was_switched_off() -> None:
-    view = message("some text", view=View(plain_marker=False))
-    view.marker = 3
-
-    async def steps(pilot: Pilot[None], view: TurnView) -> None:
-        assert styled(view, lambda style: style.reverse) == ""
+        for marker, looks in ((len(view.source), View()), (4, View(plain_marker=False))):
+            view.marker = marker
+            view.show(looks, COLOURS)
+            view.update_notes()
+            await pilot.pause()
+            assert styled(view, lambda style: style.reverse) == ""
 
     on_screen(view, steps)
 

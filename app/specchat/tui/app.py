@@ -37,7 +37,9 @@ from specchat.tui.widgets.turn import View
 if TYPE_CHECKING:
     from specchat.session import ReplySettings
 
-OF_THE_CHAT = frozenset(("settings", "panel", "guess", "tint", "models", "new_chat", "chats", "redo", "editor", "back"))
+OF_THE_CHAT = frozenset(
+    ("settings", "panel", "guess", "tint", "models", "new_chat", "chats", "redo", "editor", "back", "rewrite")
+)
 WIDE = 96  # columns from which the figures stand beside the chat
 WELCOME = """specchat: a private chat that guesses ahead and never changes the answer.
 

@@ -303,13 +303,13 @@ class EngineThread:
         if request.kind == "check":
             self._check(session, request)
             return
-        if request.kind == "reply":
-            session.messages = list(request.history[:-1])
-            events = session.reply(request.history[-1].text)
-        else:
-            events = session.go_on(request.seed)
         before = session.messages[-1:] if request.kind == "go_on" else []
         try:
+            if request.kind == "reply":
+                session.messages = list(request.history[:-1])
+                events = session.reply(request.history[-1].text)
+            else:
+                events = session.go_on(request.seed)
             Streaming(session, request, self._post, self._take_changes).run(events)
         except Exception as error:
             said = session.messages[-1] if session.messages and session.messages[-1:] != before else None

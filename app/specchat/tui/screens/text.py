@@ -6,9 +6,11 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
+from specchat.attachments import label
 from specchat.console import printable
 
 
@@ -23,13 +25,13 @@ class TextScreen(ModalScreen[None]):
 
     def __init__(self, title: str, text: str, line: int) -> None:
         super().__init__()
-        self._title = printable(title)
+        self._title = label(title)
         self._text = printable(text)
         self._line = line
 
     def compose(self) -> ComposeResult:
         area = TextArea(self._text, read_only=True, show_line_numbers=True, soft_wrap=True)
-        area.border_title = self._title.replace("[", "\\[")
+        area.border_title = Content(self._title)  # text would be read as markup
         area.border_subtitle = "Esc closes"
         yield area
 
