@@ -21,6 +21,7 @@ from textual.color import Color
 from specchat.tui.lines import Line, raw_lines
 from specchat.tui.markdown import Parser, draw
 
+_HEAVY_LINES = 20  # of a table or list; longer ones are drawn as their source while they grow
 _CHUNK_LINES = 40  # of code; longer blocks are drawn in pieces while they grow, or each token would colour them anew
 _SURE_LINES = 2  # whole lines from which on a block stays what it is: the second tells a table from a paragraph
 
@@ -128,7 +129,7 @@ class Body:
 
     def _heavy(self, source: str, block: _Block) -> list[Line] | None:
         """A long table or list as its source, until it is complete: each new row would lay out all of it anew."""
-        if block.kind == "code" or source.count("\n", block.start, block.end) <= _CHUNK_LINES:
+        if block.kind == "code" or source.count("\n", block.start, block.end) <= _HEAVY_LINES:
             return None
         return self._raw(source, block)
 

@@ -238,7 +238,7 @@ class TurnView(Widget):
         if folded:
             lines = [*self._thought(), *(line.moved(folded) for line in lines)]
         same = 0
-        while same < min(len(lines), len(self._lines)) and lines[same] is self._lines[same]:
+        while same < min(len(lines), len(self._lines)) and lines[same] == self._lines[same]:
             same += 1
         if width != self._drawn_width or not self._growing:
             same = 0
