@@ -31,3 +31,8 @@ class Declined(Refusal):
     """The user said no; the text repeats what was not done."""
 
     exit_code = 6
+
+
+def in_one_line(error: Exception) -> str:
+    """An error as one line for people; its kind where it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__

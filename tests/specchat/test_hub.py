@@ -25,6 +25,7 @@ from specchat.catalogue import FilePart, HubSource, Model, ModelFile, PackageSou
 from specchat.downloads import DiskFull, DownloadError, Store, WrongFile
 from specchat.hub import HubError, HubFetch, Wanted, repository
 from tests.specchat.hub_server import COMMIT, Fault, Hub, Repo, serving
+from tests.specchat.recorder import Recorder
 
 CONTENT = b"GGUF" + random.Random(1).randbytes(300_000)
 PARTS = tuple(b"GGUF" + random.Random(number).randbytes(100_000 + number) for number in range(3))
@@ -71,28 +72,6 @@ class Talking(Recorder):
 hub.POLL_S = 0.01
 Store(Path(sys.argv[1])).pull(MODEL, Talking())
 """
-
-
-class Recorder:
-    """Progress that checks the promises made to a bar."""
-
-    def __init__(self) -> None:
-        self.total_bytes: int | None = None
-        self.done_bytes = 0
-        self.notes: list[str] = []
-
-    def start(self, total_bytes: int) -> None:
-        assert self.total_bytes is None, "started twice"
-        self.total_bytes = total_bytes
-
-    def advance(self, more_bytes: int) -> None:
-        assert self.total_bytes is not None, "not started"
-        assert more_bytes >= 0, "went back"
-        self.done_bytes += more_bytes
-        assert self.done_bytes <= self.total_bytes, "went beyond the total"
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 @pytest.fixture

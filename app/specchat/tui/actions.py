@@ -12,7 +12,7 @@ from textual.app import App, SystemCommand
 from textual.screen import Screen
 
 from specchat.errors import Refusal
-from specchat.settings import Settings, SettingsFile
+from specchat.settings import MODES, TINTS, Settings, SettingsFile
 from specchat.tui.commands import COMMANDS, find_command
 from specchat.tui.engine_thread import EngineThread
 from specchat.tui.messages import Loaded
@@ -25,9 +25,6 @@ from specchat.tui.widgets.composer import Composer
 
 if TYPE_CHECKING:
     from specchat.session import Reply
-
-TINTS = ("off", "gutter", "token")
-GUESSES = ("auto", "draft", "lookup", "off")
 
 
 class Actions(App[None]):
@@ -92,11 +89,11 @@ class Actions(App[None]):
     def action_guess(self, name: str = "") -> None:
         """Let another guesser guess: the next one, or the one that is named."""
         mode = self.settings.guess.mode
-        chosen = name or GUESSES[(GUESSES.index(mode) + 1) % len(GUESSES)]
+        chosen = name or MODES[(MODES.index(mode) + 1) % len(MODES)]
         if not name and chosen == "draft" and (self.loaded is None or self.loaded.draft is None):
             chosen = "lookup"  # going round loads no model; /guess draft and the settings do
-        if chosen not in GUESSES:
-            self.tell(f"guess is {mode}; it may be {', '.join(GUESSES)}", "warning")
+        if chosen not in MODES:
+            self.tell(f"guess is {mode}; it may be {', '.join(MODES)}", "warning")
             return
         self.change(replace(self.settings, guess=replace(self.settings.guess, mode=chosen)))
         self.tell(f"guess {chosen}")

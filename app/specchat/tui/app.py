@@ -18,8 +18,7 @@ from specchat.attachments import label
 from specchat.chat import Chat
 from specchat.console import printable, size
 from specchat.live import Live
-from specchat.settings import Settings
-from specchat.tui.actions import GUESSES
+from specchat.settings import MODES, Settings
 from specchat.tui.engine_thread import EngineThread, Wanted
 from specchat.tui.messages import Figures, Loaded, LoadProgress, ModelMissing, ModelReady, Trouble
 from specchat.tui.notes import Look, title_line
@@ -153,7 +152,7 @@ class SpecchatApp(RewriteActions):
         self._redraw()
         for notice in loaded.notices:
             self.tell(notice, "warning")
-        if remembered.guess in GUESSES and remembered.guess != self.settings.guess.mode:
+        if remembered.guess in MODES and remembered.guess != self.settings.guess.mode:
             self.take(replace(self.settings, guess=replace(self.settings.guess, mode=remembered.guess)))
 
     @on(ModelMissing)

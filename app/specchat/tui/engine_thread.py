@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 
+from specchat.errors import in_one_line
 from specchat.machine import decoding_threads
 from specchat.tui.messages import (
     CheckEnded,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.session import ChatSession, ReplySettings
     from specchat.tui.rewriting import HunkJob, RewriteJob
 
+NO_MODEL = "no model is loaded: choose one with Ctrl+L"
 _CLOSE_S = 1.5  # that closing waits for the engine to come to a halt
 
 
@@ -56,6 +58,7 @@ class EngineThread:
         self._session: ChatSession | None = None
         self._engines: Engines | None = None
         self._wanted = Wanted()
+        self._title = ""  # of the loaded model
         self._stopping = threading.Event()  # of what is being loaded or written
         self._closing = False
         self._vocabulary = threading.Lock()  # held while tokens are counted, so that no model goes away meanwhile
@@ -129,7 +132,7 @@ class EngineThread:
             try:
                 job()
             except Exception as error:
-                self._post(Trouble(_line(error)))
+                self._post(Trouble(in_one_line(error)))
         self._unload()
 
     # Models.
@@ -159,7 +162,7 @@ class EngineThread:
         try:
             self._open(path, title, options)
         except Exception as error:
-            self._post(Trouble(_line(error), fatal_to="" if had else "model"))
+            self._post(Trouble(in_one_line(error), fatal_to="" if had else "model"))
             if had and before.model is not None and before.model != name:
                 self._load(before)  # the chat goes on with what there was
             return
@@ -195,7 +198,7 @@ class EngineThread:
             try:
                 self._load_draft(wanted.draft, shelf)
             except Exception as error:
-                self._post(Trouble(_line(error)))
+                self._post(Trouble(in_one_line(error)))
         self._choose(wanted.guess)
 
     def _load_draft(self, name: str, shelf: Shelf | None = None) -> None:
@@ -235,7 +238,7 @@ class EngineThread:
                 self._load_draft("auto")
             session.guess = Guess(guess)
         except Exception as error:
-            self._post(Trouble(f"guess {session.guess} as before: {_line(error)}", guess=str(session.guess)))
+            self._post(Trouble(f"guess {session.guess} as before: {in_one_line(error)}", guess=str(session.guess)))
 
     def _refresh(self) -> None:
         if self._session is not None:
@@ -264,8 +267,6 @@ class EngineThread:
             )
         )
 
-    _title = ""
-
     def _unload(self) -> None:
         from specchat.kept import kept_survival
 
@@ -282,13 +283,13 @@ class EngineThread:
             try:
                 self._changes.popleft()()
             except Exception as error:
-                self._post(Trouble(_line(error)))
+                self._post(Trouble(in_one_line(error)))
 
     # Replies and rewrites.
 
     def _rewrite(self, job: RewriteJob | HunkJob) -> None:
         if self._session is None:
-            job.refuse(self._post, "no model is loaded: choose one with Ctrl+L")
+            job.refuse(self._post, NO_MODEL)
             return
         self._stopping.clear()
         job.run(self._session, self._post, self._take_changes)
@@ -296,7 +297,7 @@ class EngineThread:
     def _write(self, request: Request) -> None:
         session = self._session
         if session is None:
-            self._post(Refused(request.turn, "no model is loaded: choose one with Ctrl+L", None))
+            self._post(Refused(request.turn, NO_MODEL, None))
             return
         self._stopping.clear()
         session.messages = list(request.history)
@@ -313,7 +314,7 @@ class EngineThread:
             Streaming(session, request, self._post, self._take_changes).run(events)
         except Exception as error:
             said = session.messages[-1] if session.messages and session.messages[-1:] != before else None
-            self._post(Refused(request.turn, _line(error), said if said and said.role == "assistant" else None))
+            self._post(Refused(request.turn, in_one_line(error), said if said and said.role == "assistant" else None))
 
     def _check(self, session: ChatSession, request: Request) -> None:
         from specchat.session import Checked, Wrote
@@ -328,10 +329,5 @@ class EngineThread:
                     done += 1
                     self._post(CheckProgress(request.turn, done, len(request.tokens)))
         except Exception as error:
-            self._post(Trouble(_line(error)))
+            self._post(Trouble(in_one_line(error)))
         self._post(CheckEnded(request.turn, verdict))
-
-
-def _line(error: Exception) -> str:
-    """An error in one line."""
-    return " ".join(str(error).split()) or type(error).__name__

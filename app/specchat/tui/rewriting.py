@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from textual import on, work
 from textual.message import Message
 
-from specchat.errors import Refusal
+from specchat.errors import Refusal, in_one_line
 from specchat.tui.actions import Actions
 from specchat.tui.rewritten import reviewed_file
 from specchat.tui.screens.review import ReviewScreen
@@ -72,10 +72,6 @@ class HunkEnded(Message):
     text: str = ""
 
 
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
 class RewriteJob:
     """One rewrite on the engine's thread. `stop` and `take_rest` are called by the screen."""
 
@@ -107,7 +103,7 @@ class RewriteJob:
             self._rewriting = Rewriting(session, source, self._wanted.instruction)
             self._drain(self._rewriting.run(), post, between_steps)
         except Exception as error:
-            self.refuse(post, _line(error))
+            self.refuse(post, in_one_line(error))
 
     def _drain(
         self, events: Iterator[RewriteEvent], post: Callable[[Message], object], between_steps: Callable[[], None]
@@ -153,7 +149,7 @@ class HunkJob:
                 between_steps()
             post(HunkEnded(self._asked, outcome))
         except Exception as error:
-            self.refuse(post, _line(error))
+            self.refuse(post, in_one_line(error))
 
 
 class RewriteActions(Actions):

@@ -13,6 +13,7 @@ from specchat.chat import Turn
 from specchat.live import Live, LiveFigures, plain_position
 from specchat.machine import memory_in_use
 from specchat.provenance import Authorship, Places, Span, clipped
+from specchat.settings import SOURCES
 from specchat.tui.messages import Ended, Figures, Grew, ReadingShown
 
 if TYPE_CHECKING:  # loading these takes longer than the first frame may
@@ -22,7 +23,6 @@ if TYPE_CHECKING:  # loading these takes longer than the first frame may
 POST_S = 0.05  # between two messages of text
 FIGURES_S = 0.2  # between two sets of figures
 BESIDE_ENGINE = 5.0  # times as long where drawing takes the engine's own cores
-ALL_SOURCES = ("prompt", "reply", "turn", "file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Request:
     kind: str  # "reply", "go_on" or "check"
     history: tuple[Said, ...]  # what the model reads; for go_on the begun reply is the last
     path: tuple[Turn, ...]  # the turns behind the history, to say where a copy is from
-    sources: tuple[str, ...] = ALL_SOURCES  # what lookups may copy from
+    sources: tuple[str, ...] = SOURCES  # what lookups may copy from
     tokens: tuple[int, ...] = ()  # of the reply to check
     seed: int | None = None
     system: str = ""
@@ -127,7 +127,7 @@ class Streaming:
         session, request = self._session, self._request
         places = Places(session.prompt, session.engines.target.weights.vocabulary.piece, request.path, request.system)
         allowed = set(request.sources)
-        if allowed >= set(ALL_SOURCES):
+        if allowed >= set(SOURCES):
             session.copy_only_from(None)
         else:
             session.copy_only_from(lambda index: str(places.author(index)) in allowed)

@@ -14,6 +14,7 @@ from specchat.attachments import Attachment, label
 from specchat.chat import Chat, Turn
 from specchat.console import printable
 from specchat.conversation import Role
+from specchat.settings import SOURCES
 from specchat.tui.messages import CheckEnded, CheckProgress, Ended, Grew, ReadingShown, Refused
 from specchat.tui.notes import CopyTour, Look, Shown, figures_line, reading_line, verdict
 from specchat.tui.streaming import Request
@@ -44,7 +45,7 @@ class ChatView(ShownChat):
         super().__init__(look, id=id)
         self.busy: int | None = None  # the reply that is being written
         self.editing: Turn | None = None
-        self.sources: tuple[str, ...] = ("prompt", "reply", "turn", "file")
+        self.sources: tuple[str, ...] = SOURCES
         self._engine = engine
         self._now = now
         self._checking: Turn | None = None
