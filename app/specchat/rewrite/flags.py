@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from specchat.rewrite.extract import Extracted
 from specchat.rewrite.hunks import Hunk, Mark, marks
+from specchat.rewrite.scope import elsewhere
 from specchat.rewrite.source import SourceFile
 from speculation.types import Step
 
@@ -21,6 +22,7 @@ class Kind(StrEnum):
     """Why a hunk is flagged, the worst first."""
 
     QUIET = "quiet"
+    ELSEWHERE = "elsewhere"
     SHAKY = "shaky"
     WHITESPACE = "whitespace"
 
@@ -105,6 +107,9 @@ def flags(
         elif _is_lonely(hunks, i) and (touched := _touched(old, new, instruction)):
             reason = f"{touched} changed that the request does not name"
             found.append(Flag(Kind.QUIET, hunk.id, line, reason, p_old, p_new))
+        if name := elsewhere(source.texts, hunk, instruction):
+            reason = f"the request names {name}, and this is outside it"
+            found.append(Flag(Kind.ELSEWHERE, hunk.id, line, reason, p_old, p_new))
         if worst is not None and worst.doubt >= SHAKY:
             reason = f"model {worst.p_new:.2f}, old text {worst.p_old:.2f}"
             found.append(Flag(Kind.SHAKY, hunk.id, line, reason, p_old, p_new))
@@ -132,7 +137,7 @@ def by_risk(hunks: Sequence[Hunk], flagged: Iterable[Flag]) -> list[Hunk]:
     risks: dict[str, float] = {}
     for flag in flagged:
         doubt = flag.p_old / (flag.p_old + flag.p_new) if flag.p_old and flag.p_new else 0.0
-        weight = {Kind.QUIET: 2.0, Kind.SHAKY: 1.0, Kind.WHITESPACE: 0.5}[flag.kind]
+        weight = {Kind.QUIET: 2.0, Kind.ELSEWHERE: 1.5, Kind.SHAKY: 1.0, Kind.WHITESPACE: 0.5}[flag.kind]
         risks[flag.hunk] = risks.get(flag.hunk, 0.0) + weight + doubt
     return sorted(hunks, key=lambda hunk: -risks.get(hunk.id, 0.0))
 
