@@ -73,8 +73,8 @@ def test_bench_rewrites_with_few_edits(capsys: pytest.CaptureFixture[str], tmp_p
             print(
                 f"{name:14} {plain[0].totals.emitted:4} tokens, {guessed[0].changed_lines:2} lines changed, "
                 f"{guessed[0].totals.tokens_per_step:5.2f} tokens per step, {ratio:5.2f} x plain, ceiling "
-                f"{ceiling:5.2f} ({ratio / ceiling:4.2f} of it), took {whole_s:5.1f} s, foreseen {foreseen.unchanged_s:5.1f} to "
-                f"{foreseen.changed_s:5.1f} s ({foreseen.unchanged_s / whole_s:4.2f}), "
+                f"{ceiling:5.2f} ({ratio / ceiling:4.2f} of it), took {whole_s:5.1f} s, foreseen "
+                f"{foreseen.unchanged_s:5.1f} to {foreseen.changed_s:5.1f} s ({foreseen.unchanged_s / whole_s:4.2f}), "
                 f"{'same text' if plain[0].lines == guessed[0].lines else 'other text'}"
             )
         print(f"median {median(ratios):.2f} x plain, {median(shares):.2f} of the ceiling")
