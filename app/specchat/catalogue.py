@@ -1,20 +1,21 @@
-"""The models that specchat knows, read from models.toml; no network, and nothing of what is on this disk."""
+"""The models that specchat knows, as nouns; how they are written down is in catalogue_file.py. No network, no disk."""
 
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from specchat.tables import CatalogueError as CatalogueError
-from specchat.tables import Table, suggestion
+from specchat.tables import suggestion
 
-SCHEMA = 1
 LINKED = "linked"  # the origin of models that are used where they lie
-ROLES = ("target", "draft")
-SOURCE_KINDS = ("package-index", "hub")
+ROLES = ("target", "draft", "head")  # a head works only inside its target, and is offered nowhere
+MEMORY = ("dense", "sliding-window", "hybrid", "recurrent", "shared")  # how a cache lets go of tokens: models.toml
+EVIDENCE = ("measured", "reported", "inferred")  # that a pair is worth it: by us, by others, by its vocabulary
+TERMS = ("open", "conditions", "non-commercial")
+CHECKED = ("bytes", "hub", "found")  # how we know size and sha256: models.toml
 
 MODEL_ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.gguf")
@@ -22,8 +23,6 @@ SPLIT_NAME = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gg
 SHA256 = re.compile(r"[0-9a-f]{64}")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
-# Anything looser would let the catalogue hand options to pip, or let a file change under its checksum.
-EXACT_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.!+]*")
 
 
 class UnknownModel(Exception):
@@ -80,11 +79,21 @@ class ModelFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """What its makers advise for a model; None where they say nothing."""
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     id: str
     title: str
     roles: tuple[str, ...]  # of ROLES
-    draft: str | None  # id of the recommended draft model
+    draft: str | None  # id of the draft model of the first pair that it is the target of
     architecture: str
     context: int  # tokens it was trained on
     licence: str  # SPDX
@@ -92,11 +101,82 @@ class Model:
     sources: tuple[PackageSource | HubSource, ...]  # in order of preference
     origin: str = ""  # of the user's own models: LINKED, or the "hf:owner/name:QUANT" it was asked for by
     place: Path | None = None  # where its (first) file is; None: in the folder of the models
+    unpinned: HubSource | None = None  # where the file is known to be, in no commit that is known: nothing is fetched
+    tokenizer: str = ""  # id of a Tokenizer; "" where unknown
+    memory: str = ""  # of MEMORY; "" where unknown
+    parameters: int = 0  # about; 0 where unknown
+    kv_bytes_per_token: int = 0  # of an f16 cache; 0 where unknown
+    sampling: Sampling = Sampling()
+    checked: str = ""  # of CHECKED; "" where nothing is known of it
+    checked_on: str = ""  # a day or a month: 2026-11-30
+    note: str = ""
 
     @property
     def is_linked(self) -> bool:
         """Whether its file belongs to somebody else: it is used where it lies and never written or deleted."""
         return self.origin == LINKED
+
+    @property
+    def is_head(self) -> bool:
+        """Whether it cannot be used but inside its target."""
+        return "head" in self.roles
+
+    @property
+    def why_not_fetched(self) -> str:
+        """Why it cannot be fetched as it stands in the catalogue, and what can be done; "" where it can."""
+        if self.is_head:
+            return f"{self.id} is of no use alone: it is a head inside another model, which specchat cannot use yet"
+        if self.unpinned is None or self.sources:
+            return ""
+        name = f"hf:{self.unpinned.repo}:{self.file.quantization}"
+        return f"no commit of {self.id} is known yet; `specchat models pull {name}` asks the hub for its present one"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A target and a draft model that guesses for it."""
+
+    target: str
+    draft: str
+    evidence: str  # of EVIDENCE
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """A vocabulary that several models share. It decides what is offered together, never what is loaded together."""
+
+    id: str
+    kind: str  # BPE, SPM ...
+    sizes: tuple[int, ...]  # tokens that its models have
+    tokens_sha256: str = ""  # of the texts of all tokens, each followed by NUL; "" where unknown
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """What may be done with a model."""
+
+    id: str  # SPDX
+    title: str
+    terms: str  # of TERMS
+    url: str
+    hub: tuple[str, ...] = ()  # other names that the hub has for it
+
+    @property
+    def warning(self) -> str:
+        """What somebody should know before a download; "" for licences that leave people free."""
+        forbids = {"conditions": "has conditions", "non-commercial": "forbids commercial use"}
+        return f"{self.title} {forbids[self.terms]}: {self.url}" if self.terms in forbids else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recommended:
+    """A pair that suits machines from some memory on."""
+
+    memory_gib: int
+    target: str
+    draft: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +184,10 @@ class Catalogue:
     models: tuple[Model, ...]
     default_target: str
     default_draft: str
+    pairs: tuple[Pair, ...] = ()  # of each target, the best first
+    tokenizers: tuple[Tokenizer, ...] = ()
+    licences: tuple[Licence, ...] = ()
+    recommended: tuple[Recommended, ...] = ()  # the best first
 
     def find(self, model_id: str) -> Model:
         """The model of this id, or that was asked for by these words. Raises UnknownModel."""
@@ -112,120 +196,16 @@ class Catalogue:
                 return model
         raise UnknownModel(model_id, [model.id for model in self.models])
 
+    def licence(self, model: Model) -> Licence | None:
+        """What may be done with a model; None where the catalogue does not know its licence."""
+        return next((licence for licence in self.licences if licence.id == model.licence), None)
 
-def catalogue_path() -> Path:
-    """The models.toml of an installed specchat, or of the source tree for an editable install."""
-    installed = Path(__file__).with_name("models.toml")
-    tree = Path(__file__).resolve().parents[2]
-    if not installed.exists() and (tree / "pyproject.toml").exists():
-        return tree / "models.toml"
-    return installed
+    def warning(self, model: Model) -> str:
+        """What somebody should know of a model's licence before a download; "" for free and for unknown ones."""
+        licence = self.licence(model)
+        return "" if licence is None else licence.warning
 
-
-def load_catalogue(path: Path) -> Catalogue:
-    """The checked catalogue of a file. Raises CatalogueError."""
-    try:
-        values = tomllib.loads(path.read_bytes().decode())
-    except OSError as error:
-        raise CatalogueError(path, f"cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise CatalogueError(path, f"is not UTF-8 text (byte {error.start})") from error
-    except tomllib.TOMLDecodeError as error:  # its message ends in "(at line 3, column 7)"
-        raise CatalogueError(path, f"is not valid TOML: {error}") from error
-
-    top = Table(path, "", values)
-    # Before anything else: every other complaint about a newer file would mislead.
-    if (schema := top.count("schema")) != SCHEMA:
-        raise top.error("schema", f"is {schema}, and this specchat reads {SCHEMA}; update specchat")
-    top.check_known("schema default_target default_draft model")
-    tables = top.tables("model")
-    models = tuple(_model(table) for table in tables)
-    _check_unique(path, "id", [model.id for model in models])
-    # Regardless of case, because the files share a folder and not every file system tells cases apart.
-    _check_unique(path, "file.name", [part.name.lower() for model in models for part in model.file.parts])
-    for table, model in zip(tables, models, strict=True):
-        if model.draft is not None:
-            _check_role(models, table.named(model.id), "draft", role="draft")
-    _check_role(models, top, "default_target", role="target")
-    _check_role(models, top, "default_draft", role="draft")
-    return Catalogue(models, top.text("default_target"), top.text("default_draft"))
-
-
-def _model(table: Table) -> Model:
-    model_id = table.text("id", form=MODEL_ID, want="lower-case letters, digits, dots and dashes")
-    table = table.named(model_id)
-    table.check_known("id title roles draft architecture context licence file source")
-    file = _file(table.table("file"))
-    sources = tuple(_source(source) for source in table.tables("source"))
-    if file.split and any(isinstance(source, PackageSource) for source in sources):
-        raise table.error("source", "a package-index source makes one file, and this model is split")
-    return Model(
-        id=model_id,
-        title=table.text("title"),
-        roles=table.texts("roles", form=re.compile("|".join(ROLES)), want=" or ".join(ROLES)),
-        draft=table.text("draft") if "draft" in table.values else None,
-        architecture=table.text("architecture"),
-        context=table.count("context"),
-        licence=table.text("licence"),
-        file=file,
-        sources=sources,
-    )
-
-
-def _file(table: Table) -> ModelFile:
-    quantization = table.text("quantization")
-    if "part" not in table.values:
-        table.check_known("name quantization size sha256")
-        whole = _part(table)
-        return ModelFile(whole.name, quantization, whole.size, whole.sha256)
-    table.check_known("quantization part")
-    parts = []
-    for inner in table.tables("part"):
-        inner.check_known("name size sha256")
-        parts.append(_part(inner))
-    # llama.cpp finds the other parts by the name of the first.
-    numbered = [SPLIT_NAME.fullmatch(part.name) for part in parts]
-    wanted = [(number, len(parts)) for number in range(1, len(parts) + 1)]
-    found = [(int(match["number"]), int(match["count"])) for match in numbered if match]
-    if found != wanted or len({match["stem"] for match in numbered if match}) != 1:
-        raise table.error("part", f"must be named NAME-00001-of-{len(parts):05}.gguf and so on, in order")
-    return ModelFile(parts[0].name, quantization, sum(part.size for part in parts), "", tuple(parts))
-
-
-def _part(table: Table) -> FilePart:
-    name = table.text("name", form=FILE_NAME, want="a plain file name ending in .gguf, without a folder")
-    if ".." in name:
-        raise table.error("name", f"{name!r} must not hold '..'")
-    sha256 = table.text("sha256", form=SHA256, want="64 lower-case hexadecimal digits")
-    return FilePart(name, table.count("size"), sha256)
-
-
-def _source(table: Table) -> PackageSource | HubSource:
-    kind = table.text("kind")
-    if kind == "package-index":
-        table.check_known("kind packages member")
-        packages = table.texts("packages", form=EXACT_REQUIREMENT, want='exact, such as "name==1.0"')
-        return PackageSource(packages, table.text("member"))
-    if kind == "hub":
-        table.check_known("kind repo revision file")
-        repo = table.text("repo", form=REPOSITORY, want="owner/name")
-        revision = table.text("revision", form=COMMIT, want="a commit of 40 hexadecimal digits")
-        return HubSource(repo, revision, table.text("file"))
-    raise table.error("kind", f"must be {' or '.join(SOURCE_KINDS)}, not {kind!r}")
-
-
-def _check_unique(path: Path, key: str, values: list[str]) -> None:
-    for value in values:
-        if values.count(value) > 1:
-            raise CatalogueError(path, f'model {key}: "{value}" is used by more than one model')
-
-
-def _check_role(models: tuple[Model, ...], table: Table, key: str, *, role: str) -> None:
-    wanted = table.text(key)
-    for model in models:
-        if model.id == wanted:
-            if role not in model.roles:
-                raise table.error(key, f'model "{wanted}" does not have the role {role}')
-            return
-    near = suggestion(wanted, [model.id for model in models])
-    raise table.error(key, f'there is no model "{wanted}"{near}')
+    def offered(self, is_here: Callable[[Model], bool]) -> list[Model]:
+        """What can be used, as it is listed: what is here first, each family together."""
+        usable = [model for model in self.models if not model.is_head]
+        return sorted(usable, key=lambda model: not is_here(model))  # stable: the catalogue is in families

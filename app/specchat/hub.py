@@ -58,6 +58,7 @@ class Repository:
     commit: str
     licence: str  # "" where none is stated
     files: tuple[HubFile, ...]
+    gated: bool = False  # whether somebody has to accept its terms before a file is given
 
 
 class HubError(DownloadError):
@@ -117,7 +118,8 @@ def repository(name: str, revision: str | None, waiting: Callable[[], None], ask
         raise HubError(answer, name, revision or "")
     try:
         files = tuple(HubFile(str(f["name"]), int(f["size"]), str(f["sha256"])) for f in answer["files"] if f["size"])
-        found = Repository(name, str(answer["commit"]), str(answer["licence"]), files)
+        gated = bool(answer.get("gated"))
+        found = Repository(name, str(answer["commit"]), str(answer["licence"]), files, gated)
     except (KeyError, TypeError, ValueError) as error:
         raise HubError({"error": "not-the-hub"}, name) from error
     checked = all(not file.sha256 or SHA256.fullmatch(file.sha256) for file in files)

@@ -96,7 +96,7 @@ def listing(request: dict[str, Any], pause: Pause = time.sleep) -> dict[str, Any
         }
         for each in info.siblings or ()
     ]
-    return {"commit": info.sha, "licence": licences[0] if licences else "", "files": files}
+    return {"commit": info.sha, "licence": licences[0] if licences else "", "gated": bool(info.gated), "files": files}
 
 
 def explain(error: BaseException) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 from specchat.errors import UsageError
 from specchat.settings.allowed import shown
 from specchat.settings.keys import ANY, KEYS, SECTIONS, Place, Settings, kind_of, settings_from
+from specchat.toml_lines import line_of
 
 TABLES = frozenset(place[:depth] for place in KEYS for depth in range(1, len(place)))
 INTRODUCTION = """\
@@ -64,7 +65,7 @@ class SettingsText:
                 else:
                     unknown[place] = value
             except ValueError as error:
-                raise SettingsError(path, dotted(place), str(error), _line(text, place)) from None
+                raise SettingsError(path, dotted(place), str(error), line_of(text, place)) from None
         return cls(path, text, known, unknown)
 
     @property
@@ -77,7 +78,7 @@ class SettingsText:
         for place in self.unknown:
             meant = _meant(place)
             suggestion = f"; did you mean {meant}?" if meant else ""
-            line = _line(self.text, place)
+            line = line_of(self.text, place)
             found.append(f"{self.path}, line {line}: {dotted(place)} is not a setting and is ignored{suggestion}")
         return found
 
@@ -168,26 +169,6 @@ def _table(document: Any, place: Place) -> Any:
     for name in place[:-1]:
         table = table.setdefault(name, tomlkit.table())
     return table
-
-
-def _line(text: str, place: Place) -> int | None:
-    """The line, from 1, where a key or table begins: the start of the first statement that makes it."""
-    table = statement = ""
-    first = 1
-    for number, line in enumerate(text.split("\n"), 1):
-        statement += f"{line}\n"
-        try:
-            values: Any = tomllib.loads(table + statement)
-        except ValueError:
-            continue  # amid a value of several lines
-        for name in place:
-            values = values.get(name) if isinstance(values, dict) else None
-        if values is not None:
-            return first
-        if line.lstrip().startswith("["):
-            table = statement
-        statement, first = "", number + 1
-    return None
 
 
 def _meant(place: Place) -> str | None:
