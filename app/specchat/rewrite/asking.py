@@ -15,6 +15,7 @@ from specchat.console import say
 from specchat.rewrite.flags import Flag
 from specchat.rewrite.hunks import Decision, Hunk, Review
 from specchat.rewrite.patch import drawn
+from specchat.rewrite.shown import Draw
 from specchat.rewrite.source import joined, split_lines
 
 if TYPE_CHECKING:
@@ -31,14 +32,14 @@ q - ask no more, about other files neither; what was accepted is written
 ? - this help"""
 
 
-def ask_about(review: Review, flags: Sequence[Flag]) -> tuple[Review, bool]:
+def ask_about(review: Review, flags: Sequence[Flag], draw: Draw = drawn) -> tuple[Review, bool]:
     """Ask about each hunk that is not decided; the review with the answers, and False where no more should be asked."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
     while undecided := [hunk for hunk in review.hunks if hunk.decision is Decision.OPEN]:
         hunk = undecided[0]
-        _show(console, review, hunk, flags)
+        _show(console, review, hunk, flags, draw)
         parts = review.split(hunk.id)
         keys = f"y,n,a,d,{'s,' if parts is not review else ''}e,q,?"
         match _answer(f"make this change [{keys}]? "):
@@ -66,12 +67,12 @@ def agreed(question: str) -> bool:
     return _answer(f"{question} [y/N] ") in ("y", "yes")
 
 
-def _show(console: Console, review: Review, hunk: Hunk, flags: Sequence[Flag]) -> None:
+def _show(console: Console, review: Review, hunk: Hunk, flags: Sequence[Flag], draw: Draw) -> None:
     number = review.hunks.index(hunk) + 1
     last = max(hunk.end, hunk.start + 1)
     where = f"line {last}" if last - hunk.start == 1 else f"lines {hunk.start + 1}-{last}"
     console.print(f"\n{review.source.name}: change {number} of {len(review.hunks)}, {where}", style="bold")
-    console.print(drawn(review.source, hunk), soft_wrap=True)
+    console.print(draw(review.source, hunk), soft_wrap=True)
     of_hunk = (flag for flag in flags if flag.hunk == hunk.id or hunk.id.startswith(f"{flag.hunk}."))
     for flag in of_hunk:
         console.print(f"{flag.kind.upper()}: {flag.reason}", style="reverse")

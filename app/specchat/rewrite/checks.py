@@ -34,6 +34,7 @@ class Problem(StrEnum):
     MAX_CHANGE = "max-change"
     KEEP = "keep"
     PROTECTED = "protected"
+    SEAM = "seam"  # lines lost, or written twice, where two parts meet
 
 
 # What nobody can have meant; the rest may be written after an explicit yes.

@@ -2,65 +2,101 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
+from dataclasses import replace
 
 from specchat.attachments import label
-from specchat.console import say
-from specchat.errors import Refusal
+from specchat.console import printable, say
+from specchat.errors import Refusal, UsageError
 from specchat.opening import close_session, open_session
 from specchat.rewrite.dry_run import dry_run
+from specchat.rewrite.folders import undo_folder, unfinished_folder
 from specchat.rewrite.inputs import Job, Mode, job_of, read_piped
 from specchat.rewrite.one_file import OneFile, failed
-from specchat.rewrite.results import Result, Status, exit_code
+from specchat.rewrite.recipes import Recipe, load_recipes
+from specchat.rewrite.results import INTERRUPTED, Result, Status, exit_code
 from specchat.rewrite.telling import tell, tell_end
-from specchat.rewrite.undo import UndoStore, undo_folder
+from specchat.rewrite.undo import UndoStore
+from specchat.rewrite.unfinished import UnfinishedStore
 from specchat.session import ChatSession
 
 
 def rewrite(args: Namespace) -> int:
     """Rewrite files as the arguments say. Returns the exit code."""
+    if args.recipes:
+        return list_recipes(as_json=args.json)
     job = job_of(args)
+    store, unfinished = UndoStore(undo_folder()), UnfinishedStore(unfinished_folder())
+    store.prune()  # which settles first what a killed process left
+    unfinished.prune()
     piped = read_piped() if "-" in job.names else b""
     if job.mode is Mode.DRY_RUN:
         return dry_run(args, job, piped)
-    if job.names and len(early := _unreadable(job, piped)) == len(job.names):  # no model is loaded for nothing
-        for result in early:
+    early = {} if job.goes_on else _without_model(job, piped)
+    if not job.names or (early and len(early) == len(job.names)):  # no model is loaded for nothing
+        for result in early.values():
             tell(result, job, None)
-        return _ended(early, job)
-    if not job.names:
-        return _ended([], job)
+        return _ended(list(early.values()), job)
     session = open_session(args)
     try:
-        return _ended(_rewritten(job, session, piped), job)
+        one_file = OneFile(job, session, store, unfinished, piped)
+        return _ended(_rewritten(job, session, one_file, early), job)
     finally:
         close_session(session)
 
 
-def _rewritten(job: Job, session: ChatSession, piped: bytes) -> list[Result]:
+def list_recipes(*, as_json: bool) -> int:
+    """Print the recipes, with their variables. Returns the exit code."""
+    recipes = load_recipes(lambda problem: say(f"note: {problem}"))
+    width = max(len(recipe.name) for recipe in recipes)
+    for recipe in recipes:
+        if as_json:
+            variables = {variable.name: variable.default for variable in recipe.variables}
+            found = {"name": recipe.name, "description": recipe.description, "instruction": recipe.instruction}
+            print(json.dumps({**found, "variables": variables}))
+        else:
+            print(printable(f"{recipe.name:<{width}}  {recipe.description}{_variables(recipe)}"))
+    return 0
+
+
+def _variables(recipe: Recipe) -> str:
+    told = [
+        f"{each.name}=..." if each.default is None else f"{each.name}={' '.join(each.default.split())!r}"
+        for each in recipe.variables
+    ]
+    return f"; -p {' -p '.join(told)}" if told else ""
+
+
+def _rewritten(job: Job, session: ChatSession, one_file: OneFile, early: dict[str, Result]) -> list[Result]:
     """What became of each file; a failure of one does not stop the others."""
-    store = UndoStore(undo_folder())
-    one_file = OneFile(job, session, store, piped)
     results: list[Result] = []
     for name in job.names:
-        result = one_file.rewrite(name)
+        result = early.get(name) or one_file.rewrite(name)
         results.append(result)
         tell(result, job, session)
-        if result.status is Status.INTERRUPTED or one_file.enough:
+        if result.code == INTERRUPTED or one_file.enough:
             break
     for notice in session.notices:
         say(f"note: {notice}")
-    if any(result.undo_id for result in results):
-        store.prune()
     return results
 
 
-def _unreadable(job: Job, piped: bytes) -> list[Result]:
-    found = []
+def _without_model(job: Job, piped: bytes) -> dict[str, Result]:
+    """The files that need no model: those that cannot be read, and of several those with no part to be rewritten."""
+    found: dict[str, Result] = {}
     for name in job.names:
+        source = None
         try:
-            job.read(name, piped)
+            source = job.read(name, piped)
+            job.where.parts(source)
+        except UsageError:
+            raise
         except Refusal as error:
-            found.append(failed(label(name), error))
+            result = failed(label(name), error)
+            if source is not None and len(job.names) > 1:  # it is a text, and nothing in it is meant
+                result = Result(source.name, Status.UNCHANGED, 0, result.said)
+            found[name] = replace(result, path=name)
     return found
 
 

@@ -10,6 +10,8 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -72,6 +74,25 @@ class Folder:
         """Give a file another's name, in one step."""
         os.replace(self._at(source), self._at(target), src_dir_fd=self._handle, dst_dir_fd=self._handle)
 
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name, which must be free; a new name where the system knows no second ones."""
+        try:
+            os.link(self._at(source), self._at(target), src_dir_fd=self._handle, dst_dir_fd=self._handle)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
+                raise
+            if self.has(target):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+            self.replace(source, target)
+
+    def has(self, name: str) -> bool:
+        """Whether a name is taken, be it by a link to nothing."""
+        try:
+            self.stat(name)
+        except FileNotFoundError:
+            return False
+        return True
+
     def remove(self, name: str) -> None:
         """Remove a file; a missing one is no error."""
         try:
@@ -129,6 +150,17 @@ def write_all(handle: int, data: bytes, offset: int = 0) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
+
+
+@contextmanager
+def private_folder(path: Path) -> Iterator[Folder]:
+    """A folder that only the user may read; it is made where it is missing. Raises OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        path.chmod(0o700)
+    with Folder(path) as folder:
+        yield folder
 
 
 def create(folder: Folder, name: str, data: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import Any
 
 from specchat.attachments import label
@@ -12,10 +13,10 @@ from specchat.errors import Refusal
 from specchat.opening import Shelf, close_session, is_path, open_session
 from specchat.repositories import is_spec
 from specchat.rewrite.forecast import forecast, told
-from specchat.rewrite.generate import Rewriting
 from specchat.rewrite.inputs import Job
+from specchat.rewrite.long import rewriting_of
 from specchat.rewrite.one_file import failed
-from specchat.rewrite.part import Part, part_of, whole
+from specchat.rewrite.part import Part, whole
 from specchat.rewrite.results import SCHEMA, Result, Status, exit_code
 from specchat.rewrite.source import SourceFile, joined
 from specchat.rewrite.telling import tell, tell_end
@@ -32,8 +33,8 @@ def dry_run(args: Namespace, job: Job, piped: bytes) -> int:
         for name in job.names:
             try:
                 source = job.read(name, piped)
-                part = whole(source) if job.lines is None else part_of(source, job.lines)
-                _tell_plan(_plan(session, job, source, part), job)
+                parts = job.where.parts(source) or [whole(source)]
+                _tell_plan(_plan(session, job, source, parts), job)
                 results.append(Result(source.name, Status.PLANNED, 0))
             except Refusal as error:
                 results.append(failed(label(name), error))
@@ -45,16 +46,17 @@ def dry_run(args: Namespace, job: Job, piped: bytes) -> int:
     return exit_code(results)
 
 
-def _plan(session: ChatSession | None, job: Job, source: SourceFile, part: Part) -> dict[str, Any]:
+def _plan(session: ChatSession | None, job: Job, source: SourceFile, parts: Sequence[Part]) -> dict[str, Any]:
     """The plan of one file. Raises InputRefused where it does not fit the context."""
-    lines = part.end - part.start
+    lines = sum(part.end - part.start for part in parts)
     found: dict[str, Any] = {"schema": SCHEMA, "type": "plan", "path": source.name, "encoding": source.encoding}
     found |= {"lines": lines, "tokens": None, "context_tokens": None, "exact": session is not None}
     if session is None:
-        found["tokens"] = round(len(joined(source.texts[part.start : part.end])) / _TOKEN_CHARACTERS)
+        texts = [text for part in parts for text in source.texts[part.start : part.end]]
+        found["tokens"] = round(len(joined(texts)) / _TOKEN_CHARACTERS)
         return found
-    rewriting = Rewriting(session, source, job.instruction, part, job.guard)
-    found |= {"tokens": rewriting.file_tokens, "context_tokens": rewriting.needed_tokens}
+    rewriting = rewriting_of(session, source, job.instruction, parts, job.guard, chunks=job.chunks)
+    found |= {"tokens": rewriting.file_tokens, "context_tokens": rewriting.needed_tokens, "chunks": rewriting.chunks}
     if (expected := forecast(session, rewriting)) is not None:
         found["seconds"] = {"unchanged": round(expected.unchanged_s, 2), "changed": round(expected.changed_s, 2)}
     return found
@@ -66,6 +68,8 @@ def _tell_plan(plan: dict[str, Any], job: Job) -> None:
         return
     about = "" if plan["exact"] else "about "
     text = f"{plan['path']}: {plan['encoding']}, {plan['lines']} lines, {about}{plan['tokens']} tokens"
+    if plan.get("chunks", 1) > 1:
+        text += f" in {plan['chunks']} parts"
     if seconds := plan.get("seconds"):
         text += f"; about {told(seconds['unchanged'])} if little changes, {told(seconds['changed'])} if all of it does"
     print(text)

@@ -9,6 +9,7 @@ from specchat.rewrite.align import Replaced, align
 from speculation.types import Step
 
 _FARTHEST = 200  # lines that are looked through, to both sides, for the place that was reached
+_ENOUGH = 4  # filled lines that are the same, from which on that place is certain
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,18 @@ class Follower:
         self._old = old
         self._settled = 0  # old lines up to here ...
         self._settled_new = 0  # ... are compared with written lines up to here
+        self._run = _ENOUGH  # filled lines that were the same, one behind the other, since the last edit
+        self._certain = (0, 0)
 
     @property
     def line(self) -> int:
         """How many old lines are done; a guess while it is in the middle of an edit."""
         return min(len(self._old), self._settled + len(self.lines) - self._settled_new)
+
+    @property
+    def settled(self) -> tuple[int, int]:
+        """Up to where the old lines are done for certain, and the written ones, which end like those."""
+        return self._certain
 
     def feed(self, text: str, copied: int | None = None) -> None:
         """Take up text; `copied` is the index of the old line that its last guessed token was copied from."""
@@ -68,7 +76,11 @@ class Follower:
                     )
                     for each in align(old, new)
                 ]
+                at_once = (place, len(self.lines)) == (self._settled + 1, self._settled_new + 1)
                 self._settled, self._settled_new = place, len(self.lines)
+                self._run = self._run + bool(self.lines[-1].strip()) if at_once else 0
+                if self._run >= _ENOUGH:
+                    self._certain = (self._settled, self._settled_new)
                 return
 
     def _goes_on_to(self, place: int) -> bool:

@@ -9,6 +9,8 @@ import numpy as np
 
 from specchat.bench.replay import Clock, Recording
 from specchat.rewrite.generate import Rewriting
+from specchat.rewrite.long import AnyRewriting
+from specchat.rewrite.prompt import Asked
 from specchat.session import ChatSession, Guess
 from speculation.accept import rule_named
 from speculation.controllers.adaptive import Adaptive
@@ -18,6 +20,7 @@ from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.sampling import GREEDY
 
 _READ_AT_ONCE = 128  # tokens of a forward that reads, as the engine has it
+_MOST_REPLAYS = 6  # pieces of a long file that are replayed; the others are like them
 _ENOUGH_READ = 256  # tokens whose reading says what a token takes to be read
 
 
@@ -39,26 +42,30 @@ class Forecast:
         )
 
 
-def forecast(session: ChatSession, rewriting: Rewriting) -> Forecast | None:
+def forecast(session: ChatSession, rewriting: AnyRewriting) -> Forecast | None:
     """What a rewrite that was planned will take; None for a model without a price list. Nothing is evaluated."""
     cost = session.engines.cost
     if cost is None:
         return None
-    vocabulary = session.engines.target.weights.vocabulary
-    message = rewriting.asked.message
-    prompt = vocabulary.encode(message + rewriting.asked.opening).tolist()
-    copy = vocabulary.encode(message[rewriting.asked.start : rewriting.asked.end] + rewriting.asked.closing).tolist()
+    pieces = [rewriting] if isinstance(rewriting, Rewriting) else list(rewriting.planned)
     # The prompt has the template's tokens too, which say nothing to lookups.
     read_s = rewriting.prompt_tokens * _read_token_s(session, cost)
-    plain_s = read_s + len(copy) * cost.forward_s(1)
-    guesses = session.guess is not Guess.OFF
-    copied_s = copying_s(prompt, copy, cost, session.learned()) if guesses else plain_s - read_s
+    replayed = pieces[:: -(-len(pieces) // _MOST_REPLAYS) or 1]
+    plain_s = copied_s = 0.0
+    for piece in replayed:
+        prompt, copy = _tokens(session, piece.asked)
+        piece_s = len(copy) * cost.forward_s(1)
+        plain_s += piece_s
+        guesses = session.guess is not Guess.OFF
+        copied_s += copying_s(prompt, copy, cost, session.learned()) if guesses else piece_s
+    left_out = sum(each.file_tokens for each in pieces) - sum(each.file_tokens for each in replayed)
+    scale = 1 + left_out / max(1, sum(each.file_tokens for each in replayed))
     return Forecast(
         prompt_tokens=rewriting.prompt_tokens,
         file_tokens=rewriting.file_tokens,
         read_s=read_s,
-        unchanged_s=read_s + copied_s,
-        changed_s=plain_s,
+        unchanged_s=read_s + copied_s * scale,
+        changed_s=read_s + plain_s * scale,
     )
 
 
@@ -86,6 +93,13 @@ def told(seconds: float) -> str:
         return f"{whole} s"
     minutes, rest = divmod(whole, 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _tokens(session: ChatSession, asked: Asked) -> tuple[list[int], list[int]]:
+    """The request, and the reply that copies its lines."""
+    encode = session.engines.target.weights.vocabulary.encode
+    prompt = encode(asked.message + asked.opening).tolist()
+    return prompt, encode(asked.message[asked.start : asked.end] + asked.closing).tolist()
 
 
 def _read_token_s(session: ChatSession, cost: CostTable) -> float:

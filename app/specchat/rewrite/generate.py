@@ -5,34 +5,29 @@ Nothing is written to disk here. The session keeps its own conversation and sett
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
-from itertools import accumulate
 from typing import cast
 
-from specchat.chat import Turn
 from specchat.conversation import Message, Role
 from specchat.errors import InputRefused
-from specchat.places import Places
-from specchat.provenance import Authorship
 from specchat.rewrite.checks import Rails
-from specchat.rewrite.flags import rejections
+from specchat.rewrite.copies import Copies
 from specchat.rewrite.follow import Follower, Progress
 from specchat.rewrite.merge import with_rest
-from specchat.rewrite.outcome import Outcome, Record, completed, cut_off
-from specchat.rewrite.part import Part, told_of, whole
+from specchat.rewrite.outcome import Outcome, Record, completed, cut_off, settled
+from specchat.rewrite.part import Around, Part, all_around, told_of, whole
+from specchat.rewrite.partial import Partial, Piece, sha256_of
 from specchat.rewrite.prompt import Asked, ask_for
-from specchat.rewrite.source import SourceFile
+from specchat.rewrite.source import SourceFile, joined
 from specchat.session import ChatSession, Event, Reading, Reply, Wrote
 from speculation.sampling import GREEDY
 from speculation.stats import Totals
-from speculation.types import Finish, Step
+from speculation.types import Finish
 
-_QUESTION, _REPLY = 1, 2  # ids of the two turns
 _SPARE = 32  # tokens that a rewrite needs besides the old file's, for its marks ...
-_GROWTH = 0.05  # ... and their share of the file for what is added
+GROWTH = 0.05  # ... and their share of the file for what is added
 _PLAIN_STEPS = 8  # plain steps from which on their own time is trusted, as the session has it
 
 
@@ -42,6 +37,9 @@ RewriteEvent = Reading | Progress | Outcome
 class Rewriting:
     """One rewrite: drain `run`, then perhaps `go_on`. `stop` and `take_rest` may be called from another thread."""
 
+    chunks = 1  # requests that it takes
+    chunks_done = 0  # ... of which so many ended before the last one
+
     def __init__(
         self,
         session: ChatSession,
@@ -49,28 +47,31 @@ class Rewriting:
         instruction: str,
         part: Part | None = None,
         guard: Rails | None = None,
+        around: Around | None = None,
     ) -> None:
-        """Plan it. Raises InputRefused where file and rewrite do not fit the context together."""
+        """Plan it; around a part the model is shown all other lines, unless told otherwise.
+
+        Raises InputRefused where file and rewrite do not fit the context together.
+        """
         self.source = source
         self.part = part or whole(source)
         self.instruction = instruction
         self.guard = guard or Rails()
+        self.around = all_around(source, self.part) if around is None else around
         self._session = session
         self._old = source.texts[self.part.start : self.part.end]
-        self._asked = ask_for(self._old, instruction, told_of(source, self.part))
-        self._vocabulary = session.engines.target.weights.vocabulary
-        self._starts = [0, *accumulate(len(line) + 1 for line in self._old)]
+        self._asked = ask_for(self._old, instruction, told_of(source, self.part, self.around), source.text)
         system = [message for message in session.messages if message.role is Role.SYSTEM]
-        opening = tuple(int(token) for token in self._vocabulary.encode(self._asked.opening))
+        encode = session.engines.target.weights.vocabulary.encode
+        opening = tuple(int(token) for token in encode(self._asked.opening))
         asked = [*system, Message(Role.USER, self._asked.message)]
         self._messages = [*asked, Message(Role.ASSISTANT, self._asked.opening, opening)]
-        self.prompt_tokens = len(session.engines.format.prompt(asked)) + len(opening)
-        self.file_tokens = len(self._vocabulary.encode("".join(f"{line}\n" for line in self._old)))
+        self.prompt = session.engines.format.prompt(asked)
+        self.prompt_tokens = len(self.prompt) + len(opening)
+        self.file_tokens = len(encode(joined(self._old)))
         self._refuse_what_does_not_fit()
-        self._system = system[0].text if system else ""
         self._follower = Follower(self._old)
-        self._authorship: Authorship | None = None
-        self._steps: list[Step] = []
+        self._copies = Copies(session, self._asked, self._old, system[0].text if system else "")
         self._totals = Totals()
         self._replies: list[Reply] = []
         self._whole_copies = 0
@@ -82,9 +83,14 @@ class Rewriting:
         return self._asked
 
     @property
+    def has_begun(self) -> bool:
+        """Whether the model has written anything."""
+        return bool(self._copies.steps)
+
+    @property
     def needed_tokens(self) -> int:
         """Tokens of context that a rewrite without large additions takes."""
-        return self.prompt_tokens + self.file_tokens + _SPARE + int(_GROWTH * self.file_tokens)
+        return self.prompt_tokens + self.file_tokens + _SPARE + int(GROWTH * self.file_tokens)
 
     def stop(self) -> None:
         """End after the present step, or the reading at once; what was written is kept for `go_on`."""
@@ -117,6 +123,16 @@ class Rewriting:
         if written is None:
             raise ValueError("the last line that was written is none of the file's, so it is not clear what is left")
         return completed(self._record(None), unread_from=written[1])
+
+    def piece(self) -> Piece | None:
+        """What is done up to the last line that is an old one again; None where that is nothing."""
+        return settled(self._record(None), *self._follower.settled)
+
+    def partial(self) -> Partial:
+        """What can be kept to go on with in another process."""
+        piece = self.piece()
+        pieces = () if piece is None else (piece,)
+        return Partial(sha256_of(self.source), self.source.encoding, self.instruction, (self.part,), pieces)
 
     @property
     def _finish(self) -> Finish | None:
@@ -159,14 +175,12 @@ class Rewriting:
     def _progress(self, event: Wrote) -> Progress:
         copied = None
         if (step := event.step) is not None:
-            self._steps.append(step)
             self._totals.add(step)
-            self._attributed(step)
-            copied = self._copied_line(step)
+            copied = self._copies.feed(step)
             self._whole_copies = self._whole_copies + 1 if 0 < step.drafted == step.accepted else 0
         self._follower.feed(event.text, copied)
-        totals, plain_step_s, at = self._totals, self._plain_step_s, self._follower.line
-        left = self.file_tokens * (1 - self._starts[at] / max(1, self._starts[-1]))
+        totals, plain_step_s, at = self._totals, plain_step_s_of(self._session, self._totals), self._follower.line
+        left = self.file_tokens * (1 - self._copies.done(at))
         first = self.part.start
         return Progress(
             step=step,
@@ -182,31 +196,6 @@ class Rewriting:
             whole_copies=self._whole_copies,
         )
 
-    def _attributed(self, step: Step) -> None:
-        if self._authorship is None:
-            path = [
-                Turn(_QUESTION, None, Role.USER, self._asked.message),
-                Turn(_REPLY, _QUESTION, Role.ASSISTANT, self._asked.opening),
-            ]
-            places = Places(self._session.prompt, self._vocabulary.piece, path, self._system)
-            self._authorship = Authorship(places, _REPLY, self._asked.opening)
-        self._authorship.feed(step, [self._vocabulary.piece(token) for token in step.tokens])
-
-    def _copied_line(self, step: Step) -> int | None:
-        """The old line, counted in the part, of the last guessed token that was accepted."""
-        if step.source is None or step.accepted == 0:
-            return None
-        return self._old_line(step.source + step.accepted - 1)
-
-    def _old_line(self, context_index: int) -> int | None:
-        """The old line that a token of the context belongs to; None outside the file."""
-        assert self._authorship is not None
-        origin = self._authorship.origin(context_index)
-        inside = self._asked.start <= origin.offset < self._asked.end
-        if origin.turn != _QUESTION or not inside:
-            return None
-        return bisect_right(self._starts, origin.offset - self._asked.start) - 1
-
     def _is_back(self) -> bool:
         """Whether the text goes on like the old file, so that the rest of it can be taken."""
         found = with_rest(self._old, self._follower.lines, self._follower.line)
@@ -215,31 +204,28 @@ class Rewriting:
         begun, following = self._follower.half, self._old[found[1] : found[1] + 1]
         return not begun or any(line.startswith(begun) for line in following)
 
-    @property
-    def _plain_step_s(self) -> float | None:
-        """Seconds of a plain step: measured in this rewrite where it had enough of them."""
-        counted = self._totals
-        if counted.plain_steps >= _PLAIN_STEPS:
-            return counted.plain_s / counted.plain_steps
-        return self._session.plain_step_s
-
     def _record(self, finish: Finish | None) -> Record:
-        written = self._authorship
         return Record(
             source=self.source,
             part=self.part,
             asked=self._asked,
             instruction=self.instruction,
             guard=self.guard,
-            text="" if written is None else written.text,
-            rejected=()
-            if written is None
-            else tuple(rejections(self._steps, written.ends, lambda index: self._old_line(index) is not None)),
+            text=self._copies.text,
+            rejected=self._copies.rejected(),
             finish=finish,
-            steps=tuple(self._steps),
+            steps=tuple(self._copies.steps),
             replies=tuple(self._replies),
-            plain_step_s=self._plain_step_s,
+            plain_step_s=plain_step_s_of(self._session, self._totals),
+            around=self.around,
         )
+
+
+def plain_step_s_of(session: ChatSession, counted: Totals) -> float | None:
+    """Seconds of a plain step: measured in a rewrite where it had enough of them."""
+    if counted.plain_steps >= _PLAIN_STEPS:
+        return counted.plain_s / counted.plain_steps
+    return session.plain_step_s
 
 
 __all__ = ["Outcome", "Progress", "Reading", "RewriteEvent", "Rewriting"]

@@ -1,13 +1,11 @@
-"""From words of a command line to files: what is to be rewritten, how, and what is to become of it."""
+"""From words of a command line to a job: what is to be rewritten, how, and what is to become of it."""
 
 from __future__ import annotations
 
-import glob
 import os
-import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,11 +13,19 @@ from pathlib import Path
 from specchat.attachments import label
 from specchat.console import can_ask, say
 from specchat.errors import InputRefused, UsageError
+from specchat.rewrite.after import AfterFail, command_of
+from specchat.rewrite.backups import checked_suffix
 from specchat.rewrite.checks import Rails, rails
-from specchat.rewrite.part import range_of
+from specchat.rewrite.choosing import STANDARD_INPUT, chosen, is_about_files
+from specchat.rewrite.endings import Endings
+from specchat.rewrite.long import Chunks
+from specchat.rewrite.merge import FinalNewline, LineEnds
+from specchat.rewrite.part import Part, part_between, part_of, parts_matching, range_of
+from specchat.rewrite.recipes import find_recipe, values_of
+from specchat.rewrite.shown import Format
 from specchat.rewrite.source import MOST_BYTES, SourceFile, read_source, source_of
 
-STANDARD_INPUT = "standard input"
+_SHOWN_INPUT = "standard input"
 _MOST_NAMES = 16 << 20  # bytes of a list of files
 
 
@@ -40,61 +46,80 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Where:
+    """Which part of a file may change; without any of these all of it."""
+
+    lines: str | None = None
+    between: tuple[str, str] | None = None
+    match: str | None = None
+
+    def parts(self, source: SourceFile) -> list[Part] | None:
+        """The parts of a file; None for all of it. Raises UsageError, and InputRefused where there are none."""
+        if self.lines is not None:
+            return [part_of(source, self.lines)]
+        if self.between is not None:
+            return [part_between(source, *self.between)]
+        return None if self.match is None else parts_matching(source, self.match)
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """What a command line asks for."""
 
     names: tuple[str, ...]  # of files; "-" is standard input
-    instruction: str
+    instruction: str  # "" only where `goes_on`, for that of the rewrite that was cut off
     mode: Mode
     guard: Rails
-    lines: str | None
+    where: Where
     encoding: str | None
+    endings: Endings
+    chunks: Chunks
+    goes_on: bool
     after: tuple[str, ...]  # a command to run after writing
+    after_fail: AfterFail
     strict: bool
     force: bool
     keeps_backup: bool
+    backup_suffix: str | None
+    shown: Format
     as_json: bool
 
-    def read(self, name: str, piped: bytes) -> SourceFile:
+    def read(self, name: str, piped: bytes, encoding: str | None = None) -> SourceFile:
         """A file as it is now. Raises InputRefused, and UsageError for an encoding that does not exist."""
-        if name == "-":
-            return source_of(piped, STANDARD_INPUT, None, self.encoding)
-        return read_source(Path(name), self.encoding)
+        if name == STANDARD_INPUT:
+            return source_of(piped, _SHOWN_INPUT, None, self.encoding or encoding)
+        return read_source(Path(name), self.encoding or encoding)
 
 
 def job_of(args: Namespace) -> Job:
-    """What the arguments ask for; lists of files are read. Raises UsageError, InputRefused."""
-    words = list(args.words)
-    instruction = words.pop().strip() if words else ""
-    names = [*_expanded(words), *_listed(args)]
-    names = list({os.path.realpath(name) if name != "-" else name: name for name in reversed(names)}.values())[::-1]
-    if not instruction or not (names or args.files_from):
+    """What the arguments ask for; lists of files and recipes are read. Raises UsageError, InputRefused."""
+    words, instruction, guard = _asked(args)
+    listed = _listed(args)
+    names = chosen(words, listed, args.exclude, ignores=not args.no_ignore)
+    if not (words or args.files_from) or not (instruction or args.goes_on):
         raise UsageError('name the files, then say what to do: specchat rewrite notes.md "fix the spelling"')
-    if os.path.isfile(instruction):
-        raise UsageError(f"the last word says what to do, but {label(instruction)} is a file")
     mode = _mode(args, names)
-    if "-" in names and (len(names) > 1 or mode.writes):
-        raise UsageError("- is standard input: it stands alone, and its result goes to standard output")
-    if len(names) > 1 and (args.lines is not None or mode is Mode.STDOUT):
-        raise UsageError(f"{'--lines' if args.lines is not None else '--stdout'} takes one file")
+    _refuse_what_does_not_go_together(args, names, mode)
+    after = command_of(args.after)
     if args.lines is not None:
         range_of(args.lines)
-    if args.max_change is not None and not 0 <= args.max_change <= 100:
-        raise UsageError(f"--max-change is {args.max_change:g}; it must be a share in percent")
-    after = _command(args.after)
-    if after and not mode.writes:
-        raise UsageError("--after runs after writing, and nothing is written in this mode; add --write")
     return Job(
         names=tuple(names),
         instruction=instruction,
         mode=mode,
-        guard=rails(args.max_change, filter(None, args.keep.split(",")), args.protect),
-        lines=args.lines,
+        guard=guard,
+        where=Where(args.lines, tuple(args.between) if args.between else None, args.match),
         encoding=args.encoding,
+        endings=Endings(LineEnds(args.eol), FinalNewline(args.final_newline)),
+        chunks=Chunks(args.chunk),
+        goes_on=args.goes_on,
         after=after,
+        after_fail=AfterFail(args.after_fail or AfterFail.ASK),
         strict=args.strict,
         force=args.force,
         keeps_backup=not args.no_backup,
+        backup_suffix=None if args.backup_suffix is None else checked_suffix(args.backup_suffix),
+        shown=Format(args.format or Format.UNIFIED),
         as_json=args.json,
     )
 
@@ -104,22 +129,55 @@ def read_piped() -> bytes:
     return sys.stdin.buffer.read(MOST_BYTES + 1)
 
 
-def _mode(args: Namespace, names: Iterable[str]) -> Mode:
+def _asked(args: Namespace) -> tuple[list[str], str, Rails]:
+    """The words that name files, what is to be done, and the guard rails."""
+    if args.max_change is not None and not 0 <= args.max_change <= 100:
+        raise UsageError(f"--max-change is {args.max_change:g}; it must be a share in percent")
+    guard = rails(args.max_change, filter(None, args.keep.split(",")), args.protect)
+    words, values = list(args.words), values_of(args.values)
+    if values and args.recipe is None:
+        raise UsageError("-p gives a variable of a recipe; name the recipe with -r")
+    recipe = None if args.recipe is None else find_recipe(args.recipe)
+    optional = recipe is not None or args.goes_on
+    said = words.pop().strip() if words and not (optional and is_about_files(words[-1])) else ""
+    if os.path.isfile(said) or os.path.isdir(said):
+        what = "a folder" if os.path.isdir(said) else "a file"
+        raise UsageError(f"the last word says what to do, but {label(said)} is {what}")
+    if recipe is None:
+        return words, said, guard
+    return words, "\n\n".join(filter(None, (recipe.filled(values), said))), recipe.guard(guard)
+
+
+def _refuse_what_does_not_go_together(args: Namespace, names: Sequence[str], mode: Mode) -> None:
+    if STANDARD_INPUT in names and (len(names) > 1 or mode.writes):
+        raise UsageError("- is standard input: it stands alone, and its result goes to standard output")
+    if STANDARD_INPUT in names and args.goes_on:
+        raise UsageError("--continue takes files; nothing is kept of what is piped in")
+    if len(names) > 1 and (args.lines is not None or mode is Mode.STDOUT):
+        raise UsageError(f"{'--lines' if args.lines is not None else '--stdout'} takes one file")
+    if not mode.writes:
+        for given, flag in ((args.after, "--after"), (args.backup_suffix, "--backup-suffix")):
+            if given is not None:
+                raise UsageError(f"{flag} is about writing, and nothing is written in this mode; add --write")
+    if args.after_fail is not None and args.after is None:
+        raise UsageError("--after-fail is about --after, which is missing")
+    if args.format is None or (args.format == Format.JSON and args.json):
+        return
+    if mode is not Mode.DIFF and (mode is not Mode.REVIEW or args.format == Format.JSON):
+        raise UsageError(f"--format {args.format} shows changes: it goes with --diff or with the review")
+
+
+def _mode(args: Namespace, names: Sequence[str]) -> Mode:
     if args.mode is not None:
         return Mode(args.mode)
-    if "-" in names:
+    if STANDARD_INPUT in names:
         return Mode.STDOUT
+    if args.format == Format.JSON:
+        return Mode.DIFF
     if can_ask() and sys.stdout.isatty() and not args.json:
         return Mode.REVIEW
     say("note: nothing is written without --write or a terminal to ask on; this is what would change")
     return Mode.DIFF
-
-
-def _expanded(words: Iterable[str]) -> Iterator[str]:
-    """Words with the patterns that no shell has expanded."""
-    for word in words:
-        found = [] if word == "-" or os.path.lexists(word) else sorted(glob.glob(word, recursive=True))
-        yield from found or [word]
 
 
 def _listed(args: Namespace) -> list[str]:
@@ -136,16 +194,4 @@ def _listed(args: Namespace) -> list[str]:
             raise InputRefused(f"cannot read {label(args.files_from)}: {reason}") from error
     names = data.split(b"\0") if args.null else data.splitlines()
     found = [os.fsdecode(name) for name in names if name]
-    return [os.path.join(os.curdir, name) if name == "-" else name for name in found]
-
-
-def _command(text: str | None) -> tuple[str, ...]:
-    if text is None:
-        return ()
-    try:
-        command = tuple(shlex.split(text))
-    except ValueError as error:
-        raise UsageError(f"--after: {error}") from error
-    if not command:
-        raise UsageError("--after is empty; it must name a command")
-    return command
+    return [os.path.join(os.curdir, name) if name == STANDARD_INPUT else name for name in found]

@@ -10,14 +10,13 @@ import json
 import os
 import re
 import secrets
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from specchat.rewrite.disk import PART, Folder, claim, create, read_all, regular
+from specchat.rewrite.disk import PART, Folder, claim, create, private_folder, read_all, regular
 
 ORPHAN_S = 3600.0  # how long what no entry names may be part of an entry that is being made
 MOST_BYTES = 64 << 20  # of a copy: more than any file that is rewritten
@@ -53,6 +52,14 @@ class Entry:
     def part(self) -> str:
         """The name of the file beside, while the write goes on."""
         return f".specchat-{self.id}{PART}"
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One write, as a list shows it."""
+
+    entry: Entry
+    undone: bool
 
 
 class Journal:
@@ -139,13 +146,7 @@ class Journal:
 
     @contextmanager
     def _opened(self, kind: str) -> Iterator[Folder]:
-        path = self.folder / kind
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
-        for each in (self.folder, path):
-            if stat.S_IMODE(each.stat().st_mode) & 0o077:
-                each.chmod(0o700)
-        with Folder(path) as folder:
+        with private_folder(self.folder), private_folder(self.folder / kind) as folder:
             yield folder
 
 

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import subprocess
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from specchat.attachments import label
 from specchat.console import say
-from specchat.errors import Refusal
+from specchat.errors import InputRefused, Refusal, in_one_line
 from specchat.rewrite.asking import agreed, ask_about
+from specchat.rewrite.backups import check_backup
 from specchat.rewrite.checks import Finding
+from specchat.rewrite.disk import place_of
+from specchat.rewrite.endings import Converted
 from specchat.rewrite.forecast import forecast
-from specchat.rewrite.generate import Rewriting
 from specchat.rewrite.hunks import Decision, Review
 from specchat.rewrite.inputs import Job, Mode
+from specchat.rewrite.long import AnyRewriting, rewriting_of
 from specchat.rewrite.outcome import Outcome
-from specchat.rewrite.part import checked, part_of
-from specchat.rewrite.results import (
-    DECLINED,
-    INPUT,
-    INTERRUPTED,
-    MODEL,
-    REFUSED,
-    SOME_FAILED,
-    WOULD_CHANGE,
-    Result,
-    Status,
-)
+from specchat.rewrite.partial import Partial
+from specchat.rewrite.results import DECLINED, INPUT, INTERRUPTED, MODEL, REFUSED, WOULD_CHANGE, Result, Status
+from specchat.rewrite.saving import saved
+from specchat.rewrite.shown import drawing
 from specchat.rewrite.source import SourceFile
 from specchat.rewrite.telling import drained
 from specchat.rewrite.undo import UndoStore
+from specchat.rewrite.unfinished import Keeping, UnfinishedStore
 from specchat.session import ChatSession, ContextFull
 from specchat.template import TemplateError
 from speculation.types import SpeculationError
@@ -43,57 +40,93 @@ _WAY_OUT = "look at it without --write, or take it with --force"
 class OneFile:
     """Rewrites one file after the other on one session."""
 
-    def __init__(self, job: Job, session: ChatSession, store: UndoStore, piped: bytes) -> None:
+    def __init__(
+        self, job: Job, session: ChatSession, store: UndoStore, unfinished: UnfinishedStore, piped: bytes
+    ) -> None:
         self.enough = False  # whether the user wants no more questions
         self._job = job
         self._session = session
         self._store = store
+        self._unfinished = unfinished
         self._piped = piped
+        self._goes_on = ""  # how to go on with the present file, if it can be
 
     def rewrite(self, name: str) -> Result:
         """Rewrite a file and do with it what was asked for."""
+        self._goes_on = ""
         shown = label(name)
         try:
-            source = self._job.read(name, self._piped)
+            partial = self._kept(name)
+            source = self._job.read(name, self._piped, partial.encoding if partial is not None else None)
             shown = source.name
             if source.place is not None and source.outside(Path.cwd()) and source.place.named != source.place.real:
                 say(f"note: {shown} is {source.place.real}")
-            part = None if self._job.lines is None else part_of(source, self._job.lines)
-            rewriting = Rewriting(self._session, source, self._job.instruction, part, self._job.guard)
+            if source.place is not None and self._job.backup_suffix is not None:
+                check_backup(source.place, source.data, self._job.backup_suffix)
+            rewriting = self._planned(source, partial)
             if sys.stderr.isatty() and (expected := forecast(self._session, rewriting)) is not None:
                 say(f"{shown}: {expected}")
-            return self._judged(source, self._written(rewriting))
+            result = self._judged(self._written(name, rewriting))
         except (Refusal, SpeculationError, TemplateError) as error:
-            return failed(shown, error)
+            result = failed(shown, error)
+        return replace(result, path=name)
 
-    def _written(self, rewriting: Rewriting) -> Outcome:
+    def _kept(self, name: str) -> Partial | None:
+        """What is there to go on with. Raises InputRefused where nothing is and nothing says what to do."""
+        if not self._job.goes_on:
+            return None
+        try:
+            partial = self._unfinished.get(place_of(Path(name)))
+        except (OSError, ValueError):  # reading it says why
+            partial = None
+        if partial is None and not self._job.instruction:
+            raise InputRefused(f"no rewrite of {label(name)} was cut off, so there is none to go on with")
+        return partial
+
+    def _planned(self, source: SourceFile, partial: Partial | None) -> AnyRewriting:
+        job = self._job
+        parts = job.where.parts(source)
+        instruction = job.instruction
+        if partial is not None:
+            parts = list(partial.parts) if parts is None else parts
+            instruction = instruction or partial.instruction
+        return rewriting_of(self._session, source, instruction, parts, job.guard, chunks=job.chunks, partial=partial)
+
+    def _written(self, name: str, rewriting: AnyRewriting) -> Outcome:
         """What the model writes; on a terminal, one that reached a limit may go on."""
-        outcome = drained(rewriting, rewriting.run())
+        keeping = Keeping(self._unfinished, rewriting)
+        outcome = drained(rewriting, rewriting.run(), keeping)
         while self._job.mode is Mode.REVIEW and outcome.can_go_on and not outcome.interrupted:
             say(f"{rewriting.source.name}: {outcome.findings[0].reason}")
             if not agreed("go on with it?"):
                 break
-            outcome = drained(rewriting, rewriting.go_on())
+            outcome = drained(rewriting, rewriting.go_on(), keeping)
+        if keeping.end(outcome):
+            self._goes_on = f"; `specchat rewrite {shlex.quote(label(name))} --continue` goes on"
         return outcome
 
-    def _judged(self, source: SourceFile, outcome: Outcome) -> Result:
+    def _judged(self, outcome: Outcome) -> Result:
         """Decide what becomes of a rewrite. Raises what writing does."""
-        name, mode = source.name, self._job.mode
+        source, mode = outcome.record.source, self._job.mode
+        name = source.name
         if outcome.interrupted:
-            said = f"{name}: {outcome.findings[0].reason}; nothing was written"
+            said = f"{name}: {outcome.findings[0].reason}; nothing was written{self._goes_on}"
             return Result(name, Status.INTERRUPTED, INTERRUPTED, said, outcome)
         if reasons := self._against(outcome):
-            return _refused(outcome, reasons)
-        data = outcome.data
-        if data is None or not outcome.review.hunks:  # without data there was a finding, and no way to here
-            return Result(name, Status.UNCHANGED, 0, f"{name}: nothing to change", outcome, data=source.data)
+            return self._refused(outcome, reasons)
+        if outcome.data is None:  # there was a finding, and no way to here
+            return self._refused(outcome, ["it cannot be written"])
+        data, converted = self._job.endings.result(outcome.review, [hunk.id for hunk in outcome.review.hunks])
+        if data == source.data:
+            return Result(name, Status.UNCHANGED, 0, f"{name}: nothing to change", outcome, data=data)
         if mode is Mode.REVIEW:
-            return self._reviewed(source, outcome)
+            return self._reviewed(outcome)
         if mode is Mode.WRITE:
-            return self._saved(source, outcome, data)
+            return saved(self._job, self._store, outcome, data, converted)
         code = WOULD_CHANGE if mode is Mode.CHECK else 0
-        said = f"{name}: would change" if mode is Mode.CHECK else ""
-        return Result(name, Status.CHANGED, code, said, outcome, data=data)
+        parts = [f"{name}: would change"] if mode is Mode.CHECK else []
+        parts += [f"{name}: {converted}"] if converted else []
+        return Result(name, Status.CHANGED, code, "; ".join(parts), outcome, data=data, converted=converted)
 
     def _against(self, outcome: Outcome) -> list[str]:
         """What stands against going on with a rewrite."""
@@ -106,54 +139,44 @@ class OneFile:
             reasons += [f"line {each.line}: {each.kind}: {each.reason}" for each in outcome.flags]
         return reasons
 
-    def _reviewed(self, source: SourceFile, outcome: Outcome) -> Result:
+    def _reviewed(self, outcome: Outcome) -> Result:
+        source, job = outcome.record.source, self._job
         for each in outcome.findings[:_MOST_REASONS]:
             say(f"{source.name}: {_told(each)}")
-        review, goes_on = ask_about(outcome.review, outcome.flags)
+        review, goes_on = ask_about(outcome.review, outcome.flags, drawing(job.shown))
         self.enough = not goes_on
         chosen = [each for hunk in review.hunks if hunk.decision is Decision.ACCEPTED for each in hunk.changes]
+        data, converted = job.endings.result(review)
         declined = Result(source.name, Status.DECLINED, DECLINED, f"{source.name}: nothing was written", outcome)
-        if not chosen:
+        if not chosen and not (converted and goes_on and _wants(source, converted)):
             return declined
-        against = checked(source, outcome.record.part, chosen, self._job.guard)
+        against = outcome.against(chosen)
         never = [each for each in against if each.never]
-        flagged = self._job.strict and not self._job.force and _accepted_flags(review, outcome)
-        if never or (against and self._job.strict and not self._job.force) or flagged:
-            return _refused(outcome, [*map(_told, never or against), *(flagged or [])])
-        if against and not self._job.force:
+        flagged = job.strict and not job.force and _accepted_flags(review, outcome)
+        if never or (against and job.strict and not job.force) or flagged:
+            return self._refused(outcome, [*map(_told, never or against), *(flagged or [])])
+        if against and not job.force:
             say(f"{source.name}: {_several(map(_told, against))}")
             if not agreed("write it all the same?"):
                 return declined
-        return self._saved(source, outcome, review.result())
+        return saved(job, self._store, outcome, data, converted)
 
-    def _saved(self, source: SourceFile, outcome: Outcome, data: bytes) -> Result:
-        name, place = source.name, source.place
-        assert place is not None  # standard input is never written
-        entry = self._store.save(source, data, self._job.instruction)
-        if entry is None:
-            return Result(name, Status.UNCHANGED, 0, f"{name}: nothing to change", outcome, data=data)
-        undo_id: str | None = entry.id
-        if not self._job.keeps_backup:
-            self._store.forget(entry)
-            undo_id = None
-        problem = _run_after(self._job.after, place.named)
-        said = f"{name}: written" + (f", but {problem}" if problem else "")
-        if undo_id is not None:
-            said += f"; `specchat undo {undo_id}` takes it back"
-        return Result(name, Status.WRITTEN, SOME_FAILED if problem else 0, said, outcome, undo_id, data)
+    def _refused(self, outcome: Outcome, reasons: Sequence[str]) -> Result:
+        name = outcome.record.source.name
+        way_out = self._goes_on if outcome.data is None else f"; {_WAY_OUT}"
+        return Result(name, Status.REFUSED, REFUSED, f"{name}: not used: {_several(reasons)}{way_out}", outcome)
 
 
 def failed(name: str, error: Exception) -> Result:
     """The result of a file whose rewrite raised."""
     code = getattr(error, "exit_code", INPUT if isinstance(error, ContextFull) else MODEL)
-    said = " ".join(str(error).split())
+    said = in_one_line(error)
     return Result(name, Status.FAILED, code, said if name in said else f"{name}: {said}")
 
 
-def _refused(outcome: Outcome, reasons: Sequence[str]) -> Result:
-    name = outcome.record.source.name
-    way_out = "" if outcome.data is None else f"; {_WAY_OUT}"
-    return Result(name, Status.REFUSED, REFUSED, f"{name}: not used: {_several(reasons)}{way_out}", outcome)
+def _wants(source: SourceFile, converted: Converted) -> bool:
+    """Whether line ends are to be changed although nothing else is."""
+    return agreed(f"{source.name}: {converted}; write that?")
 
 
 def _accepted_flags(review: Review, outcome: Outcome) -> list[str]:
@@ -173,16 +196,3 @@ def _several(reasons: Iterable[str]) -> str:
     found = list(dict.fromkeys(reasons))
     more = f"; and {len(found) - _MOST_REASONS} more" if len(found) > _MOST_REASONS else ""
     return "; ".join(found[:_MOST_REASONS]) + more
-
-
-def _run_after(command: Sequence[str], path: Path) -> str:
-    """Run what the user wants to run behind a write; what went wrong, or nothing."""
-    if not command:
-        return ""
-    words = [word.replace("{}", str(path)) for word in command]
-    try:
-        # Its output is for people: standard output carries the result of this command alone.
-        code = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=2, check=False).returncode
-    except (OSError, ValueError) as error:
-        return f"{label(words[0])} cannot run: {getattr(error, 'strerror', None) or error}"
-    return f"{label(words[0])} ended with {code}" if code else ""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from specchat.rewrite.checks import Finding, Problem, Rails
 from specchat.rewrite.errors import OutputRefused
 from specchat.rewrite.extract import Extracted, extract
 from specchat.rewrite.flags import Flag, Rejection, flags
 from specchat.rewrite.hunks import Review
-from specchat.rewrite.merge import with_rest
-from specchat.rewrite.part import Part, changes_in, checked, reviewed
+from specchat.rewrite.merge import Change, with_rest
+from specchat.rewrite.part import Around, Part, changes_in, checked, reviewed
+from specchat.rewrite.partial import Piece, piece_of
 from specchat.rewrite.prompt import Asked
+from specchat.rewrite.seams import seam_findings, without_repeats
 from specchat.rewrite.source import SourceFile
 from specchat.session import Reply
 from speculation.stats import Totals, totals
@@ -40,11 +42,20 @@ class Record:
     steps: tuple[Step, ...]
     replies: tuple[Reply, ...]  # one for each run
     plain_step_s: float | None
+    around: Around = field(default_factory=Around)
+    parts: tuple[Part, ...] = ()  # that were written on their own; none: the whole part at once
 
     @property
     def old(self) -> Sequence[str]:
         """The lines that were to be written again."""
         return self.source.texts[self.part.start : self.part.end]
+
+    def against(self, found: Sequence[Change]) -> list[Finding]:
+        """What stands against changes of the file, by line."""
+        parts = self.parts or (self.part,)
+        findings = checked(self.source, parts, found, self.guard)
+        findings += seam_findings(self.source, parts, found)
+        return sorted(findings, key=lambda finding: finding.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,15 @@ class Outcome:
         found = (each for hunk in self.review.hunks for each in hunk.changes)
         return sum(max(each.end - each.start, len(each.lines)) for each in found)
 
+    def against(self, found: Sequence[Change]) -> list[Finding]:
+        """What stands against making only these of the changes, or others in their place."""
+        return self.record.against(found)
+
+    @property
+    def piece(self) -> Piece:
+        """All lines of the part as what was written of it."""
+        return piece_of(self.record.part, self.lines, self.written.offsets, self.record.rejected)
+
     @property
     def totals(self) -> Totals:
         """The figures of all its steps."""
@@ -108,41 +128,106 @@ def completed(record: Record, unread_from: int | None = None) -> Outcome:
     """A rewrite that came to its end, or, from an old line of the part on, was given the rest of the file."""
     if unread_from is None:
         written = extract(record.text, record.asked, record.old, record.finish)
+        written = without_repeats(written, record.old, record.around)
         return _judged(record, written, written.lines, None, complete=True)
-    written = _whole_lines(record)
-    rest = with_rest(record.old, written.lines, unread_from)
-    lines, place = rest or ([*written.lines, *record.old[unread_from:]], unread_from)
-    return _judged(record, written, tuple(lines), record.part.start + place, complete=True)
+    written, lines, place = _with_rest(record, unread_from)
+    return _judged(record, written, lines, place, complete=True)
 
 
 def cut_off(record: Record, reached: int) -> Outcome:
     """A rewrite that ended too early, near an old line of the part: what it changed so far, never to be written."""
-    written = _whole_lines(record)
-    rest = with_rest(record.old, written.lines, reached)
-    lines, place = rest or ([*written.lines, *record.old[reached:]], reached)
-    outcome = _judged(record, written, tuple(lines), record.part.start + place, complete=False)
+    written, lines, place = _with_rest(record, reached)
+    return unfinished(_judged(record, written, lines, place, complete=False))
+
+
+def unfinished(outcome: Outcome) -> Outcome:
+    """The outcome of a rewrite that did not come to its end, with the finding that says so."""
+    record, place = outcome.record, outcome.unread_from or 0
     why = _CUT.get(record.finish, "it ended")
-    reason = f"the rewrite is not complete: {why} at line {record.part.start + place} of {len(record.source.lines)}"
-    finding = Finding(Problem.TRUNCATED, max(1, record.part.start + place), reason)
+    reason = f"the rewrite is not complete: {why} at line {place} of {len(record.source.lines)}"
+    finding = Finding(Problem.TRUNCATED, max(1, place), reason)
     return replace(outcome, findings=(finding, *outcome.findings))
 
 
-def _whole_lines(record: Record) -> Extracted:
-    """What was written up to the last line end."""
-    return extract(record.text[: record.text.rfind("\n") + 1], record.asked, record.old, None)
+def settled(record: Record, reached: int, written: int) -> Piece | None:
+    """What is done up to an old line of the part, behind so many whole lines of the reply; None for nothing."""
+    end = 0
+    for _ in range(written):
+        end = record.text.index("\n", end) + 1
+    if reached == 0:
+        return None
+    found = without_repeats(_whole_lines(record, end), record.old, record.around)
+    done = Part(record.part.start, record.part.start + reached)
+    return piece_of(done, found.lines, found.offsets, [each for each in record.rejected if each.start < end])
+
+
+def joined_up(record: Record, pieces: Sequence[Piece], unread_from: int | None, *, complete: bool) -> Outcome:
+    """The outcome of a rewrite in pieces, which are in order; lines between and behind them are as they were."""
+    lines: list[str] = []
+    offsets: list[int] = []
+    found: list[Change] = []
+    rejected: list[Rejection] = []
+    at, size = record.part.start, 0
+
+    def keep(until: int) -> None:
+        lines.extend(record.source.texts[at:until])
+        offsets.extend([size] * (until - at))
+
+    for piece in pieces:
+        keep(piece.part.start)
+        base = len(lines)
+        found += [
+            replace(each, written=base + (each.written or 0))
+            for each in changes_in(record.source, piece.part, piece.lines)
+        ]
+        lines += piece.lines
+        offsets += [size + offset for offset in piece.offsets]
+        rejected += [replace(each, start=size + each.start, end=size + each.end) for each in piece.rejected]
+        at, size = piece.part.end, size + piece.size
+    keep(record.part.end)
+    written = Extracted(tuple(lines), tuple(offsets), (), complete, complete)
+    record = replace(record, rejected=tuple(rejected))
+    outcome = _reviewed(record, written, written.lines, found, unread_from, complete=complete)
+    return outcome if complete else unfinished(outcome)
+
+
+def _with_rest(record: Record, reached: int) -> tuple[Extracted, tuple[str, ...], int]:
+    """What was written, that with the rest of the part as it was, and the old line that the rest begins with."""
+    written = without_repeats(_whole_lines(record), record.old, record.around)
+    rest = with_rest(record.old, written.lines, reached)
+    lines, place = rest or ([*written.lines, *record.old[reached:]], reached)
+    return written, tuple(lines), record.part.start + place
+
+
+def _whole_lines(record: Record, until: int | None = None) -> Extracted:
+    """What was written up to a place, or up to the last line end."""
+    end = record.text.rfind("\n") + 1 if until is None else until
+    return extract(record.text[:end], record.asked, record.old, None)
 
 
 def _judged(
     record: Record, written: Extracted, lines: tuple[str, ...], unread_from: int | None, *, complete: bool
 ) -> Outcome:
     found = changes_in(record.source, record.part, lines)
+    return _reviewed(record, written, lines, found, unread_from, complete=complete)
+
+
+def _reviewed(
+    record: Record,
+    written: Extracted,
+    lines: tuple[str, ...],
+    found: Sequence[Change],
+    unread_from: int | None,
+    *,
+    complete: bool,
+) -> Outcome:
     review = reviewed(record.source, found)
     return Outcome(
         record=record,
         written=written,
         lines=lines,
         review=review,
-        findings=tuple(checked(record.source, record.part, found, record.guard)),
+        findings=tuple(record.against(found)),
         flags=tuple(flags(record.source, review.hunks, written, record.rejected, record.instruction)),
         unread_from=unread_from,
         complete=complete,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from specchat.attachments import label
 from specchat.errors import InputRefused, UsageError
 from specchat.rewrite.align import align
-from specchat.rewrite.checks import Finding, Rails, check
+from specchat.rewrite.checks import Finding, Problem, Rails, check
 from specchat.rewrite.hunks import APART, Hunk, Review
 from specchat.rewrite.merge import Change, change
 from specchat.rewrite.source import SourceFile, joined
@@ -23,6 +24,15 @@ class Part:
 
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Lines that the model is shown around a part, and is not to write."""
+
+    before: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
+    is_new: bool = False  # whether those before are as the rewrite has them, so that they have no numbers
 
 
 def whole(source: SourceFile) -> Part:
@@ -53,17 +63,62 @@ def part_of(source: SourceFile, lines: str) -> Part:
     return Part(start - 1, len(source.lines) if end is None else min(end, len(source.lines)))
 
 
-def told_of(source: SourceFile, part: Part) -> str:
+def part_between(source: SourceFile, start: str, end: str) -> Part:
+    """The lines between the first one that an expression matches and the next that another matches.
+
+    Raises UsageError for what is no expression, and InputRefused where there are no such lines.
+    """
+    begins, ends = _expression(start, "--between"), _expression(end, "--between")
+    first = next((i for i, line in enumerate(source.texts) if begins.search(line)), None)
+    if first is None:
+        raise InputRefused(f"no line of {source.name} matches {label(start)} of --between")
+    last = next((i for i in range(first + 1, len(source.lines)) if ends.search(source.texts[i])), None)
+    if last is None:
+        raise InputRefused(f"no line of {source.name} behind line {first + 1} matches {label(end)} of --between")
+    if last == first + 1:
+        raise InputRefused(f"{source.name} has no line between lines {first + 1} and {last + 1}, which --between names")
+    return Part(first + 1, last)
+
+
+def parts_matching(source: SourceFile, wanted: str) -> list[Part]:
+    """The paragraphs, which blank lines part, with a line that an expression matches. Raises as `part_between`."""
+    expression = _expression(wanted, "--match")
+    found = [part for part in paragraphs(source) if any(map(expression.search, source.texts[part.start : part.end]))]
+    if not found:
+        raise InputRefused(f"no line of {source.name} matches --match {label(wanted)}")
+    return found
+
+
+def paragraphs(source: SourceFile) -> list[Part]:
+    """Every run of lines that are not blank."""
+    found: list[Part] = []
+    for filled, lines in groupby(enumerate(source.texts), key=lambda each: each[1].strip() != ""):
+        if filled:
+            numbers = [number for number, _ in lines]
+            found.append(Part(numbers[0], numbers[-1] + 1))
+    return found
+
+
+def all_around(source: SourceFile, part: Part) -> Around:
+    """All other lines of a file."""
+    return Around(source.texts[: part.start], source.texts[part.end :])
+
+
+def told_of(source: SourceFile, part: Part, around: Around) -> str:
     """What the model is told of a file besides the lines that it writes."""
     name = "the text" if source.place is None else label(source.place.named.name)
     if part == whole(source):
         return "" if source.place is None else f"The file is called {name}."
-    before, behind = source.texts[: part.start], source.texts[part.end :]
     told = [f"The file is lines {part.start + 1} to {part.end} of {name}; what stands around it is no part of it."]
-    if before:
-        told.append(f"Lines 1 to {part.start}, in front of it:\n{joined(before)}")
-    if behind:
-        told.append(f"Lines {part.end + 1} to {len(source.lines)}, behind it:\n{joined(behind)}")
+    if around.before:
+        first = part.start + 1 - len(around.before)
+        where = f"Lines {first} to {part.start}, in front of it"
+        if around.is_new:
+            where = "What stands in front of it, where the change is made already"
+        told.append(f"{where}:\n{joined(around.before)}")
+    if around.behind:
+        last = part.end + len(around.behind)
+        told.append(f"Lines {part.end + 1} to {last}, behind it:\n{joined(around.behind)}")
     return "\n\n".join(told)
 
 
@@ -88,18 +143,31 @@ def reviewed(source: SourceFile, found: Sequence[Change]) -> Review:
     return Review(source, tuple(hunks))
 
 
-def checked(source: SourceFile, part: Part, found: Sequence[Change], guard: Rails) -> list[Finding]:
-    """What stands against changes: in the file by its guard rails, and in the part as if it were a file."""
+def checked(source: SourceFile, parts: Sequence[Part], found: Sequence[Change], guard: Rails) -> list[Finding]:
+    """What stands against changes: in the file by its guard rails, and in each part as if it were a file."""
     findings = check(source, found, guard)
-    if part == whole(source):
+    if list(parts) == [whole(source)]:
         return findings
-    known = {finding.problem for finding in findings}
-    lines = source.lines[part.start : part.end]
-    alone = replace(source, data=b"".join(line.raw for line in lines), mark=b"", lines=lines)
-    moved = [replace(each, start=each.start - part.start, end=each.end - part.start) for each in found]
-    findings += [
-        replace(finding, line=finding.line + part.start)
-        for finding in check(alone, moved)
-        if finding.problem not in known
-    ]
+    known = {(finding.problem, finding.line) for finding in findings}
+    of_all = {finding.problem for finding in findings} & {Problem.EMPTY, Problem.SHORTER}
+    for part in parts:
+        lines = source.lines[part.start : part.end]
+        alone = replace(source, data=b"".join(line.raw for line in lines), mark=b"", lines=lines)
+        moved = [
+            replace(each, start=each.start - part.start, end=each.end - part.start)
+            for each in found
+            if part.start <= each.start and each.end <= part.end
+        ]
+        for finding in check(alone, moved) if moved else ():
+            line = finding.line + part.start
+            if finding.problem not in of_all and (finding.problem, line) not in known:
+                reason = finding.reason.replace("of the file", "of this part")
+                findings.append(replace(finding, line=line, reason=reason))
     return sorted(findings, key=lambda finding: finding.line)
+
+
+def _expression(text: str, option: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{option} {label(text)} is no regular expression: {error}") from error

@@ -48,14 +48,15 @@ class Asked:
         return f"</{self.tag}>"
 
 
-def ask_for(lines: Sequence[str], instruction: str, title: str = "") -> Asked:
+def ask_for(lines: Sequence[str], instruction: str, title: str = "", elsewhere: str = "") -> Asked:
     """Ask for lines to be written again. `title` is what the model is told of the file, such as its name.
 
-    The same instruction begins the same way for every file, so that its beginning has to be read only once.
+    The same instruction begins the same way for every file, so that its beginning has to be read only once; with the
+    whole file as `elsewhere`, also for all of its parts.
     """
     text = joined(lines)
     instruction = instruction.strip()
-    tag = unused_tag([text, instruction, title])
+    tag = unused_tag([text, instruction, title, elsewhere])
     title = f"{title}\n" if title else ""
     head = _MESSAGE.format(instruction=instruction, tag=tag, title=title)
     return Asked(

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from specchat.rewrite.endings import Converted
 from specchat.rewrite.inputs import Job, Mode
 from specchat.rewrite.outcome import Outcome
 from specchat.rewrite.patch import patch
+from specchat.rewrite.shown import Format, flag_as_json, hunks_as_json
 from specchat.session import ChatSession
 
 SCHEMA = "specchat.rewrite/1"
+_NOTHING: dict[str, Any] = {"line_ends": 0, "final_newline": None, "stripped": [], "speculation": None}
 WOULD_CHANGE, INPUT, MODEL, REFUSED, DECLINED, SOME_FAILED, INTERRUPTED = 1, 3, 4, 5, 6, 8, 130
 
 
@@ -23,6 +26,7 @@ class Status(StrEnum):
     UNCHANGED = "unchanged"
     CHANGED = "changed"  # or would be
     WRITTEN = "written"
+    UNDONE = "undone"  # written and taken back, because the command behind it failed
     REFUSED = "refused"  # what the model wrote
     DECLINED = "declined"
     FAILED = "failed"
@@ -41,6 +45,8 @@ class Result:
     outcome: Outcome | None = None
     undo_id: str | None = None
     data: bytes | None = None  # the new contents, of what was accepted
+    converted: Converted = field(default_factory=Converted)
+    path: str = ""  # as it was named, for programs
 
 
 def exit_code(results: Sequence[Result]) -> int:
@@ -70,28 +76,32 @@ def as_json(result: Result, job: Job, session: ChatSession | None) -> dict[str, 
     found: dict[str, Any] = {
         "schema": SCHEMA,
         "type": "file",
-        "path": result.name,
+        "path": result.path or result.name,
         "status": str(result.status),
         "exit_code": result.code,
-        "error": result.said or None,
+        "message": result.said or None,
         "undo_id": result.undo_id,
     }
     if outcome is None or session is None:
-        return {**found, "hunks": 0, "changed_lines": 0, "flags": [], "findings": [], "speculation": None}
+        return {**found, "hunks": 0, "changed_lines": 0, "flags": [], "findings": [], **_NOTHING}
     source, data = outcome.record.source, result.data
     found |= {
         "hunks": len(outcome.review.hunks),
         "changed_lines": outcome.changed_lines,
-        "flags": [
-            {"kind": str(flag.kind), "line": flag.line, "reason": flag.reason, "p_old": flag.p_old, "p_new": flag.p_new}
-            for flag in outcome.flags
-        ],
+        "flags": [flag_as_json(flag) for flag in outcome.flags],
         "findings": [
             {"problem": str(each.problem), "line": each.line, "reason": each.reason} for each in outcome.findings
         ],
+        "line_ends": result.converted.line_ends,
+        "final_newline": result.converted.final_newline or None,
+        "stripped": [{"what": each.what, "text": each.text} for each in outcome.written.stripped],
         "speculation": _speculation(outcome, session),
     }
-    if job.mode is Mode.DIFF:
+    if source.place is not None and source.place.real != source.place.named:
+        found["real_path"] = str(source.place.real)
+    if job.shown is Format.JSON:
+        found["changes"] = hunks_as_json(outcome.review, outcome.flags)
+    elif job.mode is Mode.DIFF:
         found["diff"] = "" if data is None else patch(source, data).decode("utf-8", "replace")
     elif job.mode is Mode.STDOUT and data is not None:
         found["text"] = data[len(source.mark) :].decode(source.encoding, "replace")

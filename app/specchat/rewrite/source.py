@@ -107,6 +107,11 @@ def source_of(
     return SourceFile(name, place, data, encoding, mark, lines)
 
 
+def looks_like_text(head: bytes) -> bool:
+    """Whether a file that begins with these bytes is worth reading."""
+    return b"\0" not in head or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+
+
 def split_lines(text: str) -> list[tuple[str, str]]:
     """Lines, each with its end; the last one has "" where the text does not end with a line end."""
     pieces = _END.split(text)

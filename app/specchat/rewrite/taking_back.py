@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
+
+from rich.cells import cell_len, set_cell_size
 
 from specchat.attachments import label
 from specchat.console import can_ask, printable, say
 from specchat.errors import InputRefused
 from specchat.rewrite.asking import agreed
-from specchat.rewrite.journal import Entry, State
-from specchat.rewrite.undo import ChangedSince, Past, UndoStore, undo_folder
+from specchat.rewrite.folders import undo_folder
+from specchat.rewrite.journal import Entry, Past, State
+from specchat.rewrite.patch import patch
+from specchat.rewrite.source import read_source
+from specchat.rewrite.three_way import Merged
+from specchat.rewrite.undo import ChangedSince, UndoStore
 
 _MOST_TITLE = 60  # characters of a request in a list
+_MOST_LINES = 40  # of a merge that are shown
 
 
 def undo(args: Namespace) -> int:
     """Take back a write, or list them. Returns the exit code."""
     store = UndoStore(undo_folder())
+    store.prune()  # which settles first what a killed process left
     if args.list:
-        for past in _of_file(store.past(), args.wanted) if args.wanted else store.past():
-            print(_line(past))
+        _print(_of_file(store.past(), args.wanted) if args.wanted else store.past())
         return 0
-    wanted = None if args.wanted is None else _id_of(store.past(), args.wanted)
+    wanted = None if args.wanted is None else id_of(store.past(), args.wanted)
     try:
         entry = store.undo(wanted)
     except ChangedSince as changed:
@@ -33,7 +42,7 @@ def undo(args: Namespace) -> int:
     return 0
 
 
-def _id_of(past: list[Past], wanted: str) -> str:
+def id_of(past: list[Past], wanted: str) -> str:
     """The id of a write that is named by its id, or by the file whose last one it is. Raises InputRefused."""
     if any(each.entry.id.startswith(wanted.lower()) for each in past if wanted):
         return wanted
@@ -53,13 +62,34 @@ def _merged(store: UndoStore, changed: ChangedSince) -> Entry:
     if changed.merged is None or not can_ask():
         raise changed
     say(str(changed))
+    _show_merge(changed.entry, changed.merged)
     marked = f" with {changed.merged.conflicts} conflicts marked in it" if changed.merged.conflicts else ""
     if not agreed(f"write the merge{marked}?"):
         raise changed
     return store.merge_back(changed)
 
 
-def _line(past: Past) -> str:
+def _show_merge(entry: Entry, merged: Merged) -> None:
+    """What the merge would change in the file as it is now."""
+    try:
+        source = read_source(Path(entry.named))
+    except InputRefused:
+        return  # it is no text any more; the question stands
+    lines = patch(source, merged.data).decode("utf-8", "replace").splitlines()
+    for line in lines[:_MOST_LINES]:
+        say(line)
+    if len(lines) > _MOST_LINES:
+        say(f"... and {len(lines) - _MOST_LINES} lines more")
+
+
+def _print(past: Sequence[Past]) -> None:
+    width = max((cell_len(_name(each)) for each in past), default=0)
+    for each in past:
+        print(line_of(each, width))
+
+
+def line_of(past: Past, name_width: int = 0) -> str:
+    """A write as a line of a list, fit to be shown; the file's name takes `name_width` columns or more."""
     entry = past.entry
     when = datetime.fromtimestamp(entry.written).strftime("%Y-%m-%d %H:%M")
     title = " ".join(printable(entry.title).split())
@@ -67,4 +97,11 @@ def _line(past: Past) -> str:
     if entry.undoes is not None:
         title = f"undo of {entry.undoes}"
     state = "interrupted" if entry.state is State.UNCLEAR else "undone" if past.undone else ""
-    return f"{entry.id}  {when}  {label(entry.named)}  {title}{f'  ({state})' if state else ''}"
+    name = set_cell_size(_name(past), max(name_width, cell_len(_name(past))))
+    return f"{entry.id}  {when}  {name}  {title}{f'  ({state})' if state else ''}"
+
+
+def _name(past: Past) -> str:
+    """The path from here where the file is below the working folder."""
+    named, here = Path(past.entry.named), Path.cwd()
+    return label(str(named.relative_to(here) if named.is_relative_to(here) else named))

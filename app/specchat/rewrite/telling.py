@@ -7,16 +7,22 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from specchat.console import Bar, ReadingBar, on_interrupt, printable, say
+from specchat.rewrite.extract import Stripped
 from specchat.rewrite.forecast import told
-from specchat.rewrite.generate import Progress, RewriteEvent, Rewriting
+from specchat.rewrite.generate import Progress, RewriteEvent
 from specchat.rewrite.inputs import Job, Mode
+from specchat.rewrite.long import AnyRewriting
 from specchat.rewrite.outcome import Outcome
-from specchat.rewrite.patch import drawn, patch
-from specchat.rewrite.results import Result, Status, as_json, figures, summary, summary_json
+from specchat.rewrite.patch import patch
+from specchat.rewrite.results import SCHEMA, Result, Status, as_json, figures, summary, summary_json
+from specchat.rewrite.shown import Format, drawing, hunks_as_json
+from specchat.rewrite.unfinished import Keeping
 from specchat.session import ChatSession, Reading
 
+_MOST_STRIPPED = 60  # characters of what was left out that are shown
 
-def drained(rewriting: Rewriting, events: Iterator[RewriteEvent]) -> Outcome:
+
+def drained(rewriting: AnyRewriting, events: Iterator[RewriteEvent], keeping: Keeping) -> Outcome:
     """Run a rewrite to its end, with bars on the terminal; Ctrl-C stops it."""
     outcome: Outcome | None = None
     started = False
@@ -33,7 +39,8 @@ def drained(rewriting: Rewriting, events: Iterator[RewriteEvent]) -> Outcome:
                     bar.start(max(1, event.lines))
                     started = True
                 bar.move_to(event.line)
-                bar.note(_progress(event))
+                bar.note(_progress(event, rewriting))
+                keeping.look()
     assert outcome is not None  # a rewrite ends with one
     return outcome
 
@@ -46,8 +53,12 @@ def tell(result: Result, job: Job, session: ChatSession | None) -> None:
     if result.data is not None and result.outcome is not None:
         if job.mode is Mode.STDOUT:
             _print_bytes(result.data, result.outcome)
+        elif job.shown is Format.JSON:
+            _print_json(_changes(result, result.outcome))
         elif job.mode is Mode.DIFF and result.status is Status.CHANGED:
-            _print_patch(result.data, result.outcome)
+            _print_patch(result.data, result.outcome, job.shown)
+    for stripped in () if result.outcome is None else result.outcome.written.stripped:
+        say(f"{result.name}: left out of the reply: {_told(stripped)}")
     if result.said:
         say(result.said)
     if result.outcome is not None and job.mode is not Mode.CHECK:
@@ -62,8 +73,10 @@ def tell_end(results: Sequence[Result], job: Job) -> None:
         say(f"{len(results)} of {len(job.names)} files: {summary(results)}" if results else "no files")
 
 
-def _progress(event: Progress) -> str:
+def _progress(event: Progress, rewriting: AnyRewriting) -> str:
     parts = [f"line {event.line}/{event.lines}"]
+    if rewriting.chunks > 1:
+        parts.append(f"part {min(rewriting.chunks, rewriting.chunks_done + 1)}/{rewriting.chunks}")
     if event.tokens_per_step is not None:
         parts.append(f"{event.tokens_per_step:.1f} tokens/step")
     if event.edits:
@@ -73,8 +86,32 @@ def _progress(event: Progress) -> str:
     return ", ".join(parts)
 
 
+def _told(stripped: Stripped) -> str:
+    """What it was, and how it begins."""
+    begun = " ".join(stripped.text.split())
+    begun = begun if len(begun) <= _MOST_STRIPPED else f"{begun[:_MOST_STRIPPED]}..."
+    return f'{stripped.what}, "{begun}"'
+
+
+def _changes(result: Result, outcome: Outcome) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "type": "changes",
+        "path": result.path or result.name,
+        "line_ends": result.converted.line_ends,
+        "final_newline": result.converted.final_newline or None,
+        "changes": hunks_as_json(outcome.review, outcome.flags),
+    }
+
+
 def _print_json(found: dict[str, object]) -> None:
-    print(json.dumps(found, ensure_ascii=False), flush=True)
+    text = json.dumps(found, ensure_ascii=False)
+    try:
+        text.encode()
+        steers = sys.stdout.isatty()
+    except UnicodeEncodeError:  # a name that is no UTF-8
+        steers = True
+    print(json.dumps(found) if steers else text, flush=True)
 
 
 def _print_bytes(data: bytes, outcome: Outcome) -> None:
@@ -86,15 +123,16 @@ def _print_bytes(data: bytes, outcome: Outcome) -> None:
     sys.stdout.flush()
 
 
-def _print_patch(data: bytes, outcome: Outcome) -> None:
+def _print_patch(data: bytes, outcome: Outcome, wanted: Format) -> None:
     source = outcome.record.source
-    if not sys.stdout.isatty():
+    if wanted is Format.UNIFIED and not sys.stdout.isatty():
         sys.stdout.buffer.write(patch(source, data))
         sys.stdout.flush()
         return
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
+    draw = drawing(wanted)
     console.print(source.name, style="bold")
     for hunk in outcome.review.hunks:
-        console.print(drawn(source, hunk), soft_wrap=True)
+        console.print(draw(source, hunk), soft_wrap=True)

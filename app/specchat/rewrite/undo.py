@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-
-import platformdirs
 
 from specchat.attachments import label
 from specchat.errors import InputRefused
 from specchat.rewrite.disk import Place, place_of
 from specchat.rewrite.errors import ChangedOnDisk, NotWritten
-from specchat.rewrite.journal import MOST_BYTES, ORPHAN_S, Entry, Journal, State, digest_of, new_id
+from specchat.rewrite.folders import undo_folder
+from specchat.rewrite.journal import MOST_BYTES, ORPHAN_S, Entry, Journal, Past, State, digest_of, new_id
 from specchat.rewrite.source import SourceFile
 from specchat.rewrite.three_way import Merged, merge_three
 from specchat.rewrite.write import contents, finish_torn, remove_part, replace_contents, torn
@@ -38,14 +36,6 @@ class ChangedSince(ChangedOnDisk):
         super().__init__(f"{name} changed since it was written; {way_out}; nothing was written")
         self.entry = entry
         self.merged = merged
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """One write, as a list shows it."""
-
-    entry: Entry
-    undone: bool
 
 
 class UndoStore:
@@ -73,15 +63,19 @@ class UndoStore:
         entry = self._find(wanted)
         place = _place(entry)
         present = self._present(entry, place)
-        digest = digest_of(present)
-        old = self._journal.copy(entry.old)
-        if old is None:
-            raise InputRefused(f"the copy of {label(entry.named)} before {entry.id} is lost; nothing was written")
-        if digest == entry.old:
-            raise InputRefused(f"{label(entry.named)} is already as it was before {entry.id}")
-        if digest != entry.new:
+        old = self._old(entry, present)
+        if digest_of(present) != entry.new:
             raise self._changed_since(entry, present)
         return self._write(place, present, old, entry.title, entry.id)
+
+    def restore(self, entry: Entry) -> Entry:
+        """Put back what stood before a write, whatever the file holds by now: that is kept in its turn.
+
+        Raises as `undo` does, but for ChangedSince.
+        """
+        place = _place(entry)
+        present = self._present(entry, place)
+        return self._write(place, present, self._old(entry, present), entry.title, entry.id)
 
     def merge_back(self, changed: ChangedSince) -> Entry:
         """Write the merge that `undo` offered. Raises as `undo` does, ChangedSince also where it offers another one."""
@@ -213,6 +207,14 @@ class UndoStore:
             raise InputRefused(f"{problem}; nothing was written")
         return fitting[0]
 
+    def _old(self, entry: Entry, present: bytes) -> bytes:
+        old = self._journal.copy(entry.old)
+        if old is None:
+            raise InputRefused(f"the copy of {label(entry.named)} before {entry.id} is lost; nothing was written")
+        if old == present:
+            raise InputRefused(f"{label(entry.named)} is already as it was before {entry.id}")
+        return old
+
     def _present(self, entry: Entry, place: Place) -> bytes:
         present = contents(place, MOST_BYTES)
         if present is None:
@@ -226,13 +228,6 @@ class UndoStore:
         return ChangedSince(entry, merge_three(base, present, old, ("the file now", f"before {entry.id}")))
 
 
-def undo_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder of the undo store: below SPECCHAT_STATE_DIR, or where the system has such files."""
-    if chosen := environ.get("SPECCHAT_STATE_DIR"):
-        return Path(os.path.expanduser(chosen)) / "undo"
-    return platformdirs.user_state_path("specchat", appauthor=False) / "undo"
-
-
 def _place(entry: Entry) -> Place:
     """Where the file of an entry stands now."""
     name = label(entry.named)
@@ -243,3 +238,6 @@ def _place(entry: Entry) -> Place:
     if str(place.real) != entry.real:
         raise ChangedOnDisk(f"{name} leads to another file than it did; nothing was written")
     return place
+
+
+__all__ = ["KEEP_S", "ChangedSince", "Past", "UndoStore", "undo_folder"]

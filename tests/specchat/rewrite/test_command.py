@@ -2,97 +2,24 @@
 
 from __future__ import annotations
 
-import io
-import json
-import re
 import shutil
 import signal
 import stat
 import subprocess
 import sys
-from dataclasses import dataclass
+import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from specchat import cli
-from specchat.rewrite import command, dry_run, inputs
+from specchat.rewrite import dry_run
 from specchat.rewrite.patch import patch
-from specchat.rewrite.source import joined, source_of
-from tests.specchat.rewrite.scripted import COPY, Script, ScriptedModel, edited, session_on
-
-LINES = [f"line {i} of the file says something of its own" for i in range(60)]
-TEXT = joined(LINES)
-
-
-def rows(text: str) -> str:
-    """An edit far from another, neither of them doubtful."""
-    return text.replace("line 20 of the file", "row 20 of the file").replace("line 40 of", "inserted\nline 40 of")
-
-
-@dataclass
-class Done:
-    """What a command left."""
-
-    code: int
-    out: bytes
-    err: str
-
-    @property
-    def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
-class Shell:
-    """Calls the command line in a folder of its own."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[bytes]) -> None:
-        self.model = ScriptedModel(edited(rows))
-        self.loaded = 0
-        self._monkeypatch = monkeypatch
-        self._captured = captured
-
-    def open_session(self, args: Any) -> Any:
-        self.loaded += 1
-        return session_on(self.model, max_tokens=args.max_tokens)
-
-    def __call__(self, *args: str, stdin: bytes = b"", terminal: bool = False) -> Done:
-        piped = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
-        with self._monkeypatch.context() as patched:
-            patched.setattr(sys, "stdin", piped)
-            if terminal:
-                patched.setattr(inputs, "can_ask", lambda: True)
-                patched.setattr(sys.stdout, "isatty", lambda: True)
-            code = cli.main(args)
-        out, err = self._captured.readouterr()
-        return Done(code, out, err.decode())
-
-
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Shell:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("SPECCHAT_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("NO_COLOR", "1")
-    made = Shell(monkeypatch, capsysbinary)
-    for module in (command, dry_run):
-        monkeypatch.setattr(module, "open_session", made.open_session)
-    monkeypatch.setattr(dry_run, "_is_here", lambda args: True)
-    return made
-
-
-def without_styles(out: bytes) -> str:
-    """What a terminal shows: bold, underline and reverse are all that is used without colour."""
-    return re.sub(r"\x1b\[[01247;]*m", "", out.decode())
-
-
-def put(name: str, text: str | bytes = TEXT) -> Path:
-    path = Path(name)
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
+from specchat.rewrite.source import joined, read_source, source_of
+from specchat.rewrite.undo import KEEP_S, UndoStore, undo_folder
+from tests.specchat.rewrite.scripted import COPY, Script, edited
+from tests.specchat.rewrite.shell import LINES, TEXT, Shell, put, rows, without_styles
 
 
 def test_a_copy_changes_nothing_and_is_no_failure(shell: Shell) -> None:
@@ -326,7 +253,7 @@ def test_a_file_that_does_not_fit_is_refused_before_anything_is_read(shell: Shel
     put("a.txt")
     shell.model.n_ctx = 4000
 
-    done = shell("rewrite", "a.txt", "do it", "-w")
+    done = shell("rewrite", "a.txt", "do it", "-w", "--chunk", "never")
 
     assert done.code == 3
     assert "the context holds 4000" in done.err
@@ -360,12 +287,8 @@ def test_json_is_a_line_for_each_file_and_a_summary(shell: Shell) -> None:
     changed, bad, summary = done.lines
     assert done.code == 8
     assert {line["schema"] for line in done.lines} == {"specchat.rewrite/1"}
-    assert (changed["path"], changed["status"], changed["exit_code"], changed["error"]) == (
-        "a.txt",
-        "written",
-        0,
-        changed["error"],
-    )
+    assert (changed["path"], changed["status"], changed["exit_code"]) == ("a.txt", "written", 0)
+    assert changed["undo_id"] in changed["message"]
     assert (changed["hunks"], changed["changed_lines"], changed["flags"], changed["findings"]) == (2, 2, [], [])
     assert changed["undo_id"] in shell("undo", "--list").out.decode()
     speculation = changed["speculation"]
@@ -429,6 +352,27 @@ class TestUndo:
         assert written.endswith("(undone)")
         assert f"undo of {written.split()[0]}" in undone
 
+    def test_the_list_has_columns_and_paths_from_here(self, shell: Shell, tmp_path: Path) -> None:
+        (tmp_path / "elsewhere.txt").write_text(TEXT)
+        for name in ("a.txt", "世.txt", "../elsewhere.txt"):
+            Path(name).write_text(TEXT)
+            shell("rewrite", name, "do it", "-w")
+
+        lines = shell("undo", "--list").out.decode().splitlines()
+
+        assert [line.split()[3] for line in lines] == ["../elsewhere.txt", "世.txt", "a.txt"]
+        assert len({cell_len(line[: line.index("do it")]) for line in lines}) == 1
+
+    def test_what_is_older_than_a_month_is_forgotten(self, shell: Shell) -> None:
+        path = put("a.txt")
+        old = UndoStore(undo_folder(), clock=lambda: time.time() - KEEP_S - 1)
+        entry = old.save(read_source(path), rows(TEXT).encode())
+
+        assert entry is not None
+        assert entry.id in [past.entry.id for past in old.past()]
+        assert shell("undo").code == 3
+        assert path.read_text() == rows(TEXT)
+
     def test_a_file_that_changed_since_is_left_alone(self, shell: Shell) -> None:
         path = put("a.txt")
         shell("rewrite", "a.txt", "do it", "-w")
@@ -449,6 +393,8 @@ class TestUndo:
 
         assert (refused.code, done.code) == (7, 0)
         assert path.read_text() == f"{TEXT}more\n"
+        assert "-row 20 of the file" in refused.err  # what the merge would do
+        assert "+line 20 of the file" in refused.err
 
     def test_no_backup_leaves_nothing_to_undo(self, shell: Shell) -> None:
         path = put("a.txt")

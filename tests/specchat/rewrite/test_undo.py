@@ -71,6 +71,21 @@ def test_the_undo_can_be_undone(store: UndoStore, file: Path) -> None:
     assert file.read_bytes() == NEW
 
 
+def test_restoring_puts_the_old_contents_back_whatever_came_since_and_loses_nothing(
+    store: UndoStore, file: Path
+) -> None:
+    entry = save(store, file, NEW)
+    file.write_bytes(b"what a formatter made of it\n")
+
+    back = store.restore(entry)
+    assert file.read_bytes() == OLD
+    with pytest.raises(InputRefused, match="already as it was"):
+        store.restore(entry)
+
+    store.undo(back.id)
+    assert file.read_bytes() == b"what a formatter made of it\n"
+
+
 def test_without_an_id_the_last_write_that_stands_is_taken_back(store: UndoStore, file: Path) -> None:
     save(store, file, NEW)
     save(store, file, b"third\n")

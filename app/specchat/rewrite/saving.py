@@ -1,0 +1,73 @@
+"""What was agreed to goes to the disk: a copy beside, the write, the command behind it, and the way back."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from specchat.console import can_ask
+from specchat.errors import Refusal
+from specchat.rewrite.after import AfterFail, Failure, run_after
+from specchat.rewrite.asking import agreed
+from specchat.rewrite.backups import backup_path, make_backup
+from specchat.rewrite.endings import Converted
+from specchat.rewrite.inputs import Job
+from specchat.rewrite.journal import Entry
+from specchat.rewrite.outcome import Outcome
+from specchat.rewrite.results import INTERRUPTED, REFUSED, SOME_FAILED, Result, Status
+from specchat.rewrite.undo import UndoStore
+
+
+def saved(job: Job, store: UndoStore, outcome: Outcome, data: bytes, converted: Converted) -> Result:
+    """Write a file and do what comes behind a write. Raises NotWritten, ChangedOnDisk; the file is then as it was."""
+    source = outcome.record.source
+    place, name = source.place, source.name
+    assert place is not None  # standard input is never written
+    suffix = job.backup_suffix
+    made = suffix is not None and make_backup(place, source.data, suffix)
+    try:
+        entry = store.save(source, data, job.instruction or outcome.record.instruction)
+    except BaseException:
+        if made and suffix is not None:
+            with suppress(OSError):
+                backup_path(place, suffix).unlink()
+        raise
+    if entry is None:
+        return Result(name, Status.UNCHANGED, 0, f"{name}: nothing to change", outcome, data=data)
+    failure = run_after(job.after, place.named)
+    result = _taken_back(job, store, entry, failure, outcome) if failure is not None else None
+    if result is not None:
+        return result
+    said = f"{name}: written" + (f" ({converted})" if converted else "")
+    if suffix is not None:
+        said += f", the old one is {name}{suffix}"
+    said += f", but {failure.reason}" if failure else ""
+    if job.keeps_backup:
+        said += f"; `specchat undo {entry.id}` takes it back"
+    else:
+        store.forget(entry)
+    code = 0 if failure is None else INTERRUPTED if failure.interrupted else SOME_FAILED
+    undo_id = entry.id if job.keeps_backup else None
+    return Result(name, Status.WRITTEN, code, said, outcome, undo_id, data, converted=converted)
+
+
+def _taken_back(job: Job, store: UndoStore, entry: Entry, failure: Failure, outcome: Outcome) -> Result | None:
+    """Put the old file back where that is wanted; None where the new one stays."""
+    name = outcome.record.source.name
+    wanted = job.after_fail is AfterFail.UNDO
+    if job.after_fail is AfterFail.ASK and not failure.interrupted and can_ask():
+        wanted = agreed(f"{name}: {failure.reason}; take the change back?")
+    if not wanted:
+        return None
+    code = INTERRUPTED if failure.interrupted else REFUSED
+    try:
+        back = store.restore(entry)
+    except Refusal as error:
+        said = f"{name}: {failure.reason}, and the change could not be taken back: {error}"
+        return Result(name, Status.WRITTEN, code, said, outcome, entry.id)
+    said = f"{name}: {failure.reason}, so it is as it was before"
+    if job.keeps_backup:
+        said += f"; `specchat undo {back.id}` brings the change back"
+    else:
+        for each in (back, entry):
+            store.forget(each)
+    return Result(name, Status.UNDONE, code, said, outcome)
