@@ -26,6 +26,7 @@ bench: $(VENV)/test test-models
 .PHONY: test-models
 test-models: $(VENV)/test
 	SPECCHAT_MODELS_DIR="$(SPECCHAT_TEST_MODELS)" $(BIN)/specchat models pull -y smollm2-135m qwen2.5-coder-0.5b qwen2.5-coder-1.5b
+	$(BIN)/python -m tests.gguf.fetch
 
 # Each stamp is an environment that has what the target needs. llama-cpp-python compiles here: about four minutes
 # the first time, seconds afterwards, because pip keeps the wheel.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from statistics import median
@@ -31,7 +31,13 @@ class CostTable:
         return self.seconds[low] + slope * (n_rows - low)
 
 
-def measure(model: Model, clock: Callable[[], float], repeats: int = 3, budget_s: float = 6.0) -> CostTable:
+def measure(
+    model: Model,
+    clock: Callable[[], float],
+    repeats: int = 3,
+    budget_s: float = 6.0,
+    widths: Sequence[int] = WIDTHS,
+) -> CostTable:
     """Time forwards of an empty cache and leave it empty: seconds of the fastest of `repeats` runs for each width.
 
     Other load only ever adds time, so the fastest run says most of the machine, and going round the widths lets a
@@ -39,7 +45,7 @@ def measure(model: Model, clock: Callable[[], float], repeats: int = 3, budget_s
     and where a forward is interrupted, what was measured so far has to do; live prices mend it. The model must be
     able to rewind. Raises Interrupted before anything was measured.
     """
-    widths = [n for n in WIDTHS if n <= min(model.max_rows, model.n_ctx)]
+    widths = [n for n in widths if n <= min(model.max_rows, model.n_ctx)]
     seconds: dict[int, float] = {}
     began = clock()
     for width in widths * repeats:

@@ -142,9 +142,9 @@ class Engine:
 
     def chances(self, tokens: Sequence[int]) -> list[float]:
         """The target's probability of each of these tokens to come next, nothing cut. The cache is left as it was."""
-        rows = self.target.forward([int(self.context.tokens[-1])], n_rows=1)
+        rows = self.target.forward(self.context.tokens[self.target.n_past :], n_rows=1)  # all, where it started over
         found = probabilities(rows[0], list(tokens))
-        self.target.rewind(len(self.context) - 1)
+        self._rewind_to(len(self.context) - 1)
         return [float(p) for p in found]
 
     def _step(self, left: int, ends: Ends) -> Step:
@@ -171,7 +171,7 @@ class Engine:
             raise
         # To the context, not by the rejected count: after a cut the two differ, and the next turn would attend to
         # tokens nobody saw.
-        self.target.rewind(len(self.context) - 1)
+        (self.target.rewind if finish is None else self._rewind_to)(len(self.context) - 1)
         if finish is None and kept == left:
             finish = Finish.LENGTH
         elif finish is None and len(self.context) > self.target.n_ctx:

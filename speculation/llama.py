@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
-from collections import deque
 from collections.abc import Callable, Sequence
-from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,79 +17,64 @@ import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
+from speculation.devices import Device, gpus_of
+from speculation.engine_log import LogLines, back_end_in, mapped_bytes_in
 from speculation.types import CannotLoad, CannotRewind, EngineFailure, Interrupted, Logits, SpeculationError, Tokens
-from speculation.vocabulary import VocabularyFacts
+from speculation.vocabulary import VocabularyFacts, VocabularyKind
 
 ENGINE_VERSION = f"llama-cpp-python {llama_cpp.__version__}"
+CACHE_TYPES = {"f16": llama_cpp.GGML_TYPE_F16, "q8_0": llama_cpp.GGML_TYPE_Q8_0}
 
-_INFO, _ERROR = 2, 4  # ggml_log_level; below is debug output, thousands of lines a load
+# Tokens that a recurrent state goes back. The engine builds a few operations for each in every layer, into a graph of
+# fixed size, and ends the process where it overflows: with lfm2 from about 15 on.
+ROLLBACK = 7
 _LONG_FORWARD = 16  # tokens from which asking for a stop between two kernels costs next to nothing
 
 
-class EngineLog:
+class EngineLog(LogLines):
     """What llama.cpp says. It would print to the screen otherwise."""
 
     def __init__(self, sink: Callable[[str], None] | None = None) -> None:
-        self.lines: deque[str] = deque(maxlen=2000)
-        self.error = ""  # the first error line; later ones say less and less
-        self._sink = sink
-        self._begun = ""
-        self._callback = llama_cpp.llama_log_callback(self._receive)
+        super().__init__(sink)
+        self._callback = llama_cpp.llama_log_callback(lambda level, text, _: self.take(level, text))
 
     def listen(self) -> None:
         """Begin anew with what llama.cpp says from now on, in place of whoever listened before."""
-        self.lines.clear()
-        self.error = ""
+        self.clear()
         llama_cpp.llama_log_set(self._callback, ctypes.c_void_p(0))
         _listeners.append(self)
         del _listeners[:-1]
-
-    def reason(self) -> str:
-        """The engine's own words for the last failure, without function names."""
-        return re.sub(r"^(?:[\w()]+: |error loading model: )*", "", self.error).strip() or "no reason given"
-
-    def _receive(self, level: int, text: bytes, _: Any) -> None:
-        if level < _INFO:
-            return
-        self._begun += text.decode("utf-8", "replace")
-        *whole, self._begun = self._begun.split("\n")
-        for line in whole:
-            self.lines.append(line)
-            if level == _ERROR:
-                self.error = self.error or line
-            if self._sink is not None:
-                self._sink(line)
 
 
 # llama.cpp keeps one bare pointer to the callback for the whole process, so somebody has to keep the object.
 _listeners: list[EngineLog] = []
 
 
-class VocabularyKind(IntEnum):
-    """llama_vocab_type."""
-
-    NONE = 0
-    SPM = 1
-    BPE = 2
-    WPM = 3
-    UGM = 4
-    RWKV = 5
-    PLAMO2 = 6
-    TEST = 7
-
-
 class LlamaWeights:
     """A loaded GGUF file: weights and vocabulary, without a cache. Close it to free its memory."""
 
-    def __init__(self, path: Path, log: EngineLog, progress: Callable[[float], bool] | None = None) -> None:
-        """Load a file; `progress` hears 0..1 and may return False to stop. Raises CannotLoad, Interrupted."""
+    def __init__(
+        self,
+        path: Path,
+        log: EngineLog,
+        progress: Callable[[float], bool] | None = None,
+        *,
+        n_gpu_layers: int = -1,
+    ) -> None:
+        """Load a file; `progress` hears 0..1 and may return False to stop. Raises CannotLoad, Interrupted.
+
+        `n_gpu_layers` of it are placed on a GPU where the installed engine can, all of them when -1.
+        """
         self.path = path
         self._handle: Any = None
         _look_at_header(path)
         log.listen()
         llama_cpp.llama_backend_init()
         params = llama_cpp.llama_model_default_params()
-        params.n_gpu_layers = -1  # all that the installed engine can place on a GPU
+        params.n_gpu_layers = n_gpu_layers
+        no_devices = (ctypes.c_void_p * 1)(None)
+        if n_gpu_layers == 0:  # or buffers for large batches are kept there all the same
+            params.devices = ctypes.addressof(no_devices)
         stopped: list[BaseException] = []
 
         def report(done: float, _: Any) -> bool:
@@ -111,6 +93,7 @@ class LlamaWeights:
         if not self._handle:
             raise CannotLoad(f"cannot load {path}: {log.reason()}")
         self.back_end = back_end_in(log.lines)
+        self.mapped_bytes = mapped_bytes_in(log.lines)
         self.vocabulary = Vocabulary(self)
         lacks = "vocabulary" if self.vocabulary.kind is VocabularyKind.NONE else ""
         is_model = self.metadata("general.type") not in ("adapter", "mmproj")
@@ -170,14 +153,10 @@ def _look_at_header(path: Path) -> None:
         raise CannotLoad(f"cannot load {path}: this is not a GGUF file (it begins with {magic!r})")
 
 
-def back_end_in(lines: Sequence[str]) -> str:
-    """What the weights were placed on, from what llama.cpp said while loading: devices and layers, or CPU."""
-    text = "\n".join(lines)
-    devices = re.findall(r"(?<!already )using device (\S+) \(([^)]*)\)", text)
-    offloaded = re.search(r"offloaded (\d+/\d+) layers to GPU", text)
-    if devices and offloaded:
-        return f"{', '.join(f'{name} ({title})' for name, title in devices)}, {offloaded[1]} layers"
-    return "CPU"
+def gpus() -> list[Device]:
+    """The GPUs that the installed engine can use."""
+    llama_cpp.llama_backend_init()
+    return gpus_of(llama_cpp.llama_cpp._lib)
 
 
 class Vocabulary:
@@ -266,8 +245,13 @@ class LlamaModel:
         n_threads: int,
         n_batch: int = 512,
         max_rows: int = 64,
+        rollback: int = ROLLBACK,
+        cache_type: str = "f16",
     ) -> None:
-        """Make a cache of n_ctx tokens (at most what the model was trained for). Raises CannotLoad."""
+        """Make a cache of n_ctx tokens (at most what the model was trained for). Raises CannotLoad.
+
+        `rollback`: how many tokens a recurrent state can go back, which takes the memory of as many states.
+        """
         self.weights = weights
         self.interrupt: Callable[[], bool] | None = None  # asked during long forwards; True stops them
         self._log = log
@@ -277,6 +261,9 @@ class LlamaModel:
         params.n_batch = params.n_ubatch = min(n_batch, params.n_ctx)
         params.n_outputs_max = params.n_outputs_max_per_seq = min(max_rows, params.n_batch)
         params.n_threads = params.n_threads_batch = n_threads
+        params.type_k = params.type_v = CACHE_TYPES[cache_type]
+        # The engine needs more room in a batch than it keeps states, or it ends the process.
+        params.n_rs_seq = max(min(rollback, max_rows - 1, params.n_batch - 2), 0)
         params.swa_full = True  # with a windowed cache a rollback succeeds and the cells it needs are gone
         log.listen()
         self._handle = llama_cpp.llama_init_from_model(weights.handle, params)
@@ -285,7 +272,10 @@ class LlamaModel:
         self._n_past = 0
         self.n_vocab = weights.vocabulary.n_tokens
         self.n_ctx = int(llama_cpp.llama_n_ctx(self._context))
-        self.max_rows = int(params.n_outputs_max)
+        # 0: as far as the cache reaches, or not at all, which the probe tells apart.
+        self._rollback = int(llama_cpp.llama_n_rs_seq(self._context))
+        self._can_undo = 0  # tokens that a limited rollback may drop now
+        self.max_rows = min(int(params.n_outputs_max), self._rollback + 1) if self._rollback else params.n_outputs_max
         self._n_batch = int(params.n_batch)
         self._batch = llama_cpp.llama_batch_init(self._n_batch, 0, 1)
         self._token = _view(self._batch.token, self._n_batch)
@@ -305,6 +295,11 @@ class LlamaModel:
     def n_past(self) -> int:
         return self._n_past
 
+    @property
+    def rewinds_freely(self) -> bool:
+        """Whether any number of tokens can be dropped at any time, as a draft model has to."""
+        return self.can_rewind and not self._rollback
+
     def forward(self, tokens: Sequence[int] | Tokens, *, n_rows: int) -> Logits:
         """See `Model.forward`. Raises EngineFailure, Interrupted."""
         n, before = len(tokens), self._n_past
@@ -320,10 +315,7 @@ class LlamaModel:
                 start = end
             self._decode(ids[start:], n_rows)
         except SpeculationError:
-            try:
-                self.rewind(before)
-            except CannotRewind:
-                self.rewind(0)  # a recurrent state is lost; n_past says so
+            self._undo(before)
             raise
         if n_rows == 0:
             return np.empty((0, self.n_vocab), dtype=np.float32)
@@ -333,17 +325,31 @@ class LlamaModel:
         return np.ctypeslib.as_array(pointer, shape=(n_rows, self.n_vocab))
 
     def rewind(self, n_past: int) -> None:
-        """See `Model.rewind`; rewind(0) always works. The result is checked. Raises CannotRewind."""
+        """See `Model.rewind`; rewind(0) always works. The result is checked. Raises CannotRewind.
+
+        A recurrent state goes back once a forward, over tokens of its last decode: the states before it are gone.
+        """
         if not 0 <= n_past <= self._n_past:
             raise ValueError(f"rewind to {n_past}: the cache holds {self._n_past} tokens")
         memory = llama_cpp.llama_get_memory(self._context)
         if n_past == 0:
             llama_cpp.llama_memory_clear(memory, False)
         elif n_past != llama_cpp.llama_memory_seq_pos_max(memory, 0) + 1:
+            if self._rollback and self._n_past - n_past > self._can_undo:  # the engine would hand out a stale state
+                raise CannotRewind(f"{self.weights.name} can drop only tokens of its last step from its cache")
             removed = llama_cpp.llama_memory_seq_rm(memory, 0, n_past, -1)
             if not removed or llama_cpp.llama_memory_seq_pos_max(memory, 0) != n_past - 1:
                 raise CannotRewind(f"{self.weights.name} cannot drop the last tokens of its cache")
+        if n_past != self._n_past:
+            self._can_undo = 0
         self._n_past = n_past
+
+    def _undo(self, n_past: int) -> None:
+        """Go back to before a forward that failed, or to nothing where a recurrent state is lost; n_past says so."""
+        try:
+            self.rewind(0 if self._rollback else n_past)
+        except CannotRewind:
+            self.rewind(0)
 
     def close(self) -> None:
         """Free the cache."""
@@ -378,6 +384,7 @@ class LlamaModel:
         if code != 0:
             raise EngineFailure(f"{self.weights.name} refused {n} tokens: {self._log.reason()} (code {code})")
         self._n_past += n
+        self._can_undo = min(n - 1, self._rollback)
 
     def _probe_rewind(self) -> bool:
         """Decode two tokens and take one back. Also wakes up the weights, or the first reply would wait."""

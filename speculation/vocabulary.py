@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 
 MAX_SIZE_DIFFERENCE = 128  # llama.cpp's limit: beyond it the extra ids are more than padding
 FIRST_COMPARED = 5  # llama.cpp skips the first ids, where families place their own special tokens
+
+
+class VocabularyKind(IntEnum):
+    """llama_vocab_type."""
+
+    NONE = 0
+    SPM = 1
+    BPE = 2
+    WPM = 3
+    UGM = 4
+    RWKV = 5
+    PLAMO2 = 6
+    TEST = 7
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from specchat.catalogue import catalogue_path, load_catalogue
+from specchat.catalogue_file import catalogue_path, load_catalogue
 from speculation.llama import EngineLog, LlamaModel, LlamaWeights
 
 THREADS = 2
+GEMMA = "gemma-3-270m-q4_k_m.gguf"  # a base model with a sliding window, for tests only: tests/gguf/fetch.py
 
 # A shared machine stalls now and then, and a landing must not depend on the examples of the day.
 settings.register_profile("default", deadline=None)
@@ -22,9 +23,13 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 def model_file(name: str) -> Path:
     """A catalogued model in the tests' cache. `make test` puts it there; in CI its absence is a failure."""
+    return cached_file(load_catalogue(catalogue_path()).find(name).file.name)
+
+
+def cached_file(name: str) -> Path:
+    """A model file in the tests' cache, by its name."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specchat-test-models"
-    folder = Path(os.environ.get("SPECCHAT_TEST_MODELS") or cache)
-    path = folder / load_catalogue(catalogue_path()).find(name).file.name
+    path = Path(os.environ.get("SPECCHAT_TEST_MODELS") or cache) / name
     if not path.exists():
         if os.environ.get("CI"):
             pytest.fail(f"{name} is not in the test cache; `make test` fetches it")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from specchat import __version__
-from specchat.catalogue import catalogue_path
+from specchat.catalogue_file import catalogue_path
 
 ROOT = Path(__file__).resolve().parents[1]
 

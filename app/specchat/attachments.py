@@ -74,9 +74,13 @@ def find_files(root: Path, wanted: Callable[[], bool] = lambda: True) -> list[st
     Git says which, where it can, so that ignored files stay out; elsewhere hidden and huge folders and those that
     tools fill are left out. Once `wanted` says False, what has been found so far is returned.
     """
-    names = _tracked(root, wanted)
-    found = list(islice(_walk(root, wanted) if names is None else names, MOST_FILES))
-    return sorted(found, key=lambda name: (name.count("/"), name.lower()))
+    names = known_to_git(root, wanted)
+    return _near_first(_walk(root, wanted) if names is None else names)
+
+
+def find_all_files(root: Path) -> list[str]:
+    """As `find_files`, whatever git says."""
+    return _near_first(_walk(root, lambda: True))
 
 
 def is_typed_path(text: str) -> bool:
@@ -123,6 +127,10 @@ def matched(query: str, name: str) -> list[int]:
         return list(range(at, at + len(wanted)))
     letters = wanted.replace(" ", "")
     return _letters(letters, lowered, base) or _letters(letters, lowered, 0) or []
+
+
+def _near_first(names: Iterator[str]) -> list[str]:
+    return sorted(islice(names, MOST_FILES), key=lambda name: (name.count("/"), name.lower()))
 
 
 def _rank(query: str, name: str) -> tuple[int, int, bool, int] | None:
@@ -174,7 +182,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _tracked(root: Path, wanted: Callable[[], bool]) -> Iterator[str] | None:
+def known_to_git(root: Path, wanted: Callable[[], bool] = lambda: True) -> Iterator[str] | None:
     """The files that git knows or would add; None where git is not there, or does not answer."""
     # fsmonitor names a program to run, and a folder from elsewhere may bring a configuration with it.
     command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]

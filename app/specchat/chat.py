@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from specchat.attachments import Attachment, with_attachments
 from specchat.conversation import Message, Role
@@ -28,6 +28,8 @@ class Turn:
     tokens: tuple[int, ...] | None = None  # a reply's own ids, where they spell its text
     attachments: tuple[Attachment, ...] = ()
     reply: Reply | None = None  # the figures of a reply
+    is_pinned: bool = False  # stays in the prompt however full the context is
+    is_dropped: bool = False  # left out of the prompt because the context was full
 
     @property
     def prompt_text(self) -> str:
@@ -40,15 +42,41 @@ class Chat:
 
     def __init__(self, system: str = "") -> None:
         self.system = system
+        self.named = ""  # the title that the user gave; empty: none
         self._turns: dict[int, Turn] = {}
         self._children: dict[int | None, list[Turn]] = {None: []}
         self._latest: dict[int | None, Turn] = {}  # parent -> which of its children was on the path last
         self._tip: Turn | None = None
         self._ids = itertools.count(1)
 
+    @classmethod
+    def restored(cls, system: str, turns: Iterable[Turn], latest: Mapping[int | None, int], tip: int | None) -> Self:
+        """A conversation as it was: parents come before what answers them, `latest` and `tip` are ids of turns.
+
+        Raises ValueError where they do not make a tree.
+        """
+        chat = cls(system)
+        for turn in turns:
+            if turn.id in chat._turns or turn.parent not in chat._children:
+                raise ValueError(f"turn {turn.id} has no place in the conversation")
+            chat._turns[turn.id] = turn
+            chat._children[turn.id] = []
+            chat._children[turn.parent].append(turn)
+        for parent, child in latest.items():
+            if child not in chat._turns or chat._turns[child].parent != parent:
+                raise ValueError(f"turn {child} does not answer turn {parent}")
+            chat._latest[parent] = chat._turns[child]
+        if tip is not None and tip not in chat._turns:
+            raise ValueError(f"turn {tip} is not part of the conversation")
+        chat._tip = None if tip is None else chat._turns[tip]
+        chat._ids = itertools.count(max(chat._turns, default=0) + 1)
+        return chat
+
     @property
     def title(self) -> str:
-        """The first line of the first question, at most 60 characters; empty before there is one."""
+        """The user's, or the first line of the first question, at most 60 characters; empty before there is one."""
+        if self.named:
+            return self.named
         question = next(iter(self._turns.values()), None)
         if question is None:
             return ""
@@ -60,6 +88,16 @@ class Chat:
     def tip(self) -> Turn | None:
         """The last turn of the path: what is added next answers it."""
         return self._tip
+
+    @property
+    def turns(self) -> list[Turn]:
+        """All turns of all branches, parents before what answers them."""
+        return list(self._turns.values())
+
+    @property
+    def latest(self) -> dict[int | None, int]:
+        """For each turn that was on the path, and for the beginning (None), the answer that was on it last."""
+        return {parent: turn.id for parent, turn in self._latest.items()}
 
     def turn(self, turn_id: int) -> Turn:
         """The turn with an id. Raises KeyError."""

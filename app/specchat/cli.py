@@ -11,9 +11,10 @@ import sys
 from collections.abc import Sequence
 
 from specchat import __version__
+from specchat.history.options import add_chats
 from specchat.rewrite.options import add_commands, take_words
 
-COMMANDS = ("ask", "bench", "models", "rewrite", "undo")
+COMMANDS = ("ask", "bench", "chats", "models", "rewrite", "undo")
 USAGE = 2
 MODEL = 4
 INPUT = 3
@@ -90,6 +91,7 @@ def parser() -> argparse.ArgumentParser:
     ask.add_argument("-q", "--quiet", action="store_true", help="no line of figures on stderr")
     ask.set_defaults(call="specchat.ask:ask")
     add_commands(commands, loading)
+    add_chats(commands)
 
     bench = commands.add_parser("bench", parents=[shared], help="what guessing is worth, measured here")
     suites = ["code", "prose", "json", "summary", "rewrite", "acceptance"]
@@ -114,7 +116,8 @@ def parser() -> argparse.ArgumentParser:
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = actions.add_parser("list", help="what the catalogue knows and what is here")
     listing.add_argument("--json", action="store_true", help="as JSON")
-    listing.set_defaults(call="specchat.models:list_models")
+    listing.add_argument("--fits", action="store_true", help="only what fits into the memory that is free here")
+    listing.set_defaults(call="specchat.listing:list_models")
     pull = actions.add_parser("pull", help="fetch models; goes on where it was interrupted")
     named = "one that is listed, or hf:OWNER/NAME:QUANTIZATION; without one, the starter pair"
     pull.add_argument("names", nargs="*", metavar="NAME", help=named)
@@ -123,6 +126,10 @@ def parser() -> argparse.ArgumentParser:
     verify = actions.add_parser("verify", help="check size and sha256")
     verify.add_argument("names", nargs="*", metavar="NAME", help="without one, all that are here")
     verify.set_defaults(call="specchat.models:verify_models")
+    check = actions.add_parser("check-catalogue", help="compare what the catalogue says with the model hub")
+    check.add_argument("names", nargs="*", metavar="NAME", help="without one, the whole catalogue")
+    check.add_argument("--json", action="store_true", help="as JSON")
+    check.set_defaults(call="specchat.check_catalogue:check_catalogue")
     path = actions.add_parser("path", help="where a model is, or all of them")
     path.add_argument("name", nargs="?", metavar="NAME")
     path.set_defaults(call="specchat.models:model_path")
@@ -137,10 +144,19 @@ def parser() -> argparse.ArgumentParser:
     info.add_argument("name", metavar="NAME", help="or the path of a .gguf file")
     info.add_argument("--json", action="store_true", help="as JSON")
     info.set_defaults(call="specchat.own_commands:model_info")
+    pair = actions.add_parser("pair", help="which models can guess for one, why others cannot, and what it is worth")
+    pair.add_argument("name", metavar="NAME", help="or the path of a .gguf file")
+    pair.add_argument("-t", "--threads", type=int, metavar="N", help="of the prices to go by (one a fast core)")
+    pair.add_argument("--json", action="store_true", help="as JSON")
+    pair.set_defaults(call="specchat.pair_command:pair")
     remove = actions.add_parser("rm", help="delete fetched models, forget linked ones (their files stay)")
     remove.add_argument("names", nargs="+", metavar="NAME")
     remove.add_argument("-y", "--yes", action="store_true", help="do not ask")
     remove.set_defaults(call="specchat.own_commands:remove_models")
+    prune = actions.add_parser("prune", help="delete what downloads have left over; asks first")
+    prune.add_argument("--dry-run", action="store_true", help="only say what and how much")
+    prune.add_argument("-y", "--yes", action="store_true", help="do not ask; also files that are on no list")
+    prune.set_defaults(call="specchat.pruning:prune_models")
     return main_parser
 
 

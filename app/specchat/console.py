@@ -44,16 +44,19 @@ def size(n_bytes: int) -> str:
     return f"{amount:.0f} {unit}" if unit in ("B", "kB") or amount >= 100 else f"{amount:.1f} {unit}"
 
 
-def confirmed(question: str) -> bool:
-    """Ask on the terminal; Enter means yes, the end of input no. False without a terminal to ask on."""
+def confirmed(question: str, *, by_enter: bool = True) -> bool:
+    """Ask on the terminal; the end of input means no, and so does Enter where `by_enter` is False.
+
+    False without a terminal to ask on.
+    """
     if not can_ask():
         return False
-    print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
+    print(f"{question} {'[Y/n]' if by_enter else '[y/N]'} ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
         say("")
         return False
-    return answer.strip().lower() in ("", "y", "yes")
+    return answer.strip().lower() in (("", "y", "yes") if by_enter else ("y", "yes"))
 
 
 def can_ask() -> bool:

@@ -46,6 +46,12 @@ class Gone(DownloadError):
         )
 
 
+class NotFetchable(DownloadError):
+    """A model that nothing can be fetched of as the catalogue has it; the text says what can be done."""
+
+    exit_code = 4
+
+
 def models_dir(environ: Mapping[str, str]) -> Path:
     """The folder of the model files: SPECCHAT_MODELS_DIR, or the place the system has for such data."""
     if chosen := environ.get("SPECCHAT_MODELS_DIR"):
@@ -93,6 +99,8 @@ class Store:
             if not self.has(model):
                 raise Gone(model, path)
             return path
+        if model.why_not_fetched and not self.has(model):
+            raise NotFetchable(model.why_not_fetched)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             busy = f"another specchat is fetching {model.id}; wait for it or stop it"

@@ -50,3 +50,17 @@ NOT_FOR_CHAT = frozenset(
     modern-bert neo-bert nomic-bert nomic-bert-moe pockettts qwen3tts t5encoder wavtokenizer-dec
     """.split()  # noqa: SIM905 # words are easier to compare with the engine's list
 )
+
+# How caches let go of tokens, as the engine has it. Of the rest, every layer attends to what it remembers.
+RECURRENT = frozenset(("arwkv7", "mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7"))  # one state, no way back
+HYBRID = frozenset(
+    """
+    bailingmoe3 deepseek4 falcon-h1 glm5-next granitehybrid jamba kimi-k3 kimi-linear lfm2 lfm2moe minimax-01
+    nemotron_h nemotron_h_moe plamo2 qwen35 qwen35moe qwen3next qwen4exp
+    """.split()  # noqa: SIM905 # words are easier to compare with the engine's list
+)
+GOING_BACK = frozenset(  # hybrids whose states can be kept for some tokens
+    """
+    bailingmoe3 deepseek4 glm5-next kimi-k3 lfm2 lfm2moe nemotron_h nemotron_h_moe qwen35 qwen35moe qwen4exp
+    """.split()  # noqa: SIM905 # words are easier to compare with the engine's list
+)

@@ -22,6 +22,7 @@ ELEMENTS = 1 << 24  # of an array
 TEXTS = 1 << 21  # in all arrays together
 KEY_BYTES = 1 << 10
 KEPT_BYTES = 1 << 12  # of a value that is a text
+KEPT_NUMBERS = 1 << 10  # of an array: one for each layer
 HEADER_BYTES = 1 << 28
 NEWEST_VERSION = 100  # beyond it, nobody counts versions, and the number is noise
 NAME_BYTES = 63  # of a tensor, as llama.cpp has it
@@ -32,7 +33,7 @@ Value = int | float | bool | str
 _SCALARS = {
     0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"
 }  # fmt: skip
-_TEXT, _ARRAY = 8, 9
+_TRUTH, _TEXT, _ARRAY = 7, 8, 9
 _INTEGERS = (0, 1, 2, 3, 4, 5, 10, 11)
 
 
@@ -66,10 +67,13 @@ class Reader:
         self._values: dict[str, Value] = {}
         self._types: dict[str, int] = {}
         self._lengths: dict[str, tuple[int, int]] = {}  # of arrays: type and number of their elements
+        self._numbers: dict[str, tuple[int, ...]] = {}  # the short arrays of whole numbers
         self.n_tokens = 0
+        self.tokens_at = 0  # where in the file the texts of the tokens begin
         self.vocabulary = ""  # sha256 of the texts of all tokens, each followed by NUL
         self.tensors: Counter[str] = Counter()  # of each type
         self.parameters = 0
+        self.weight_bytes = 0
 
     def read(self) -> None:
         """Read it all. Raises BrokenFile, UnsupportedFile, OSError."""
@@ -116,6 +120,9 @@ class Reader:
         if count > ELEMENTS or count * least > self._size - self._at:
             raise self.broken(f"claims {count} elements for {key!r}, more than the file has room for")
         self._lengths[key] = kind, count
+        if kind in (*_INTEGERS, _TRUTH) and count <= KEPT_NUMBERS:
+            self._numbers[key] = tuple(int(self._number(_SCALARS[kind], key)) for _ in range(count))
+            return
         if kind != _TEXT:
             self._skip(count * least, key)
             return
@@ -123,6 +130,7 @@ class Reader:
         if self._texts > TEXTS:
             raise self.broken(f"claims {self._texts} texts in its arrays")
         digest = hashlib.sha256() if key == "tokenizer.ggml.tokens" else None
+        self.tokens_at = self.tokens_at if digest is None else self._at
         for _ in range(count):
             text = self._bytes(key)
             if digest is not None:
@@ -164,6 +172,7 @@ class Reader:
             end = offset + n_bytes
             padded = -(-end // alignment) * alignment
             self.parameters += n_elements
+            self.weight_bytes += n_bytes
             self.tensors[type_name] += 1
         start = -(-self._at // alignment) * alignment
         if count and start + end > self._size:
@@ -205,6 +214,11 @@ class Reader:
         if self._types[key] not in _INTEGERS or not isinstance(value, int) or value < 0:
             raise self.broken(f"has no whole number under {key!r}")
         return value
+
+    def numbers(self, key: str) -> tuple[int, ...]:
+        """The whole numbers of a short array, or of a key that has one of them; empty where there is none."""
+        value = self._values.get(key)
+        return (value,) if isinstance(value, int) else self._numbers.get(key, ())
 
     def words(self, key: str) -> str:
         """The value of a key, "" where there is none. Raises BrokenFile where it is no text."""

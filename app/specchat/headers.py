@@ -11,18 +11,10 @@ from pathlib import Path
 from specchat.catalogue import SPLIT_NAME
 from specchat.gguf_names import ARCHITECTURES, FILE_TYPES, NOT_FOR_CHAT
 from specchat.gguf_reader import BrokenFile, HeaderError, Reader, UnsupportedFile
+from specchat.gguf_shape import Shape, shape_of
+from specchat.gguf_vocabulary import Tokenizer, tokenizer_of
 
-__all__ = ["BrokenFile", "Header", "HeaderError", "Tokenizer", "UnsupportedFile", "check_usable", "read_header"]
-
-
-@dataclass(frozen=True, slots=True)
-class Tokenizer:
-    """What has to be equal between a target and its draft, in short."""
-
-    model: str  # "gpt2", "llama", ...
-    pre: str  # how text is cut into words; "" where the file does not say
-    n_tokens: int
-    sha256: str  # of the texts of all tokens, each followed by NUL
+__all__ = ["BrokenFile", "Header", "HeaderError", "UnsupportedFile", "check_usable", "read_header", "weight_bytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +29,11 @@ class Header:
     quantization: str  # "Q4_K_M", or the commonest type of its tensors
     tensors: Mapping[str, int]  # tensors of each type, the commonest first
     parameters: int  # in this file
+    weight_bytes: int  # in this file
     context: int | None  # tokens it was trained on
     has_template: bool
     tokenizer: Tokenizer | None
+    shape: Shape | None  # None where the file does not say
     split: tuple[int, int] | None  # number of this part, from 1, and how many there are
 
     def parts(self) -> list[Path]:
@@ -66,6 +60,12 @@ def read_header(path: Path) -> Header:
         raise BrokenFile(path, f"cannot be read: {error.strerror or error}") from error
     except ValueError as error:  # a NUL in the name
         raise BrokenFile(path, f"cannot be read: {error}") from error
+
+
+def weight_bytes(header: Header) -> int:
+    """Bytes of all weights of a model, in all its parts. Raises BrokenFile, UnsupportedFile."""
+    others = (path for path in header.parts() if path != header.path)
+    return header.weight_bytes + sum(read_header(path).weight_bytes for path in others)
 
 
 def check_usable(header: Header) -> None:
@@ -96,10 +96,6 @@ def _summary(path: Path, size: int, reader: Reader) -> Header:
     common = dict(reader.tensors.most_common())
     file_type = FILE_TYPES.get(reader.whole_number("general.file_type", 999) & 1023)
     context = reader.whole_number(f"{architecture}.context_length", 0)
-    tokenizer = None
-    if reader.vocabulary:
-        model, pre = reader.words("tokenizer.ggml.model"), reader.words("tokenizer.ggml.pre")
-        tokenizer = Tokenizer(model, pre, reader.n_tokens, reader.vocabulary)
     return Header(
         path=path,
         size=size,
@@ -109,8 +105,10 @@ def _summary(path: Path, size: int, reader: Reader) -> Header:
         quantization=file_type or next(iter(common), "unknown"),
         tensors=common,
         parameters=reader.parameters,
+        weight_bytes=reader.weight_bytes,
         context=context or None,
         has_template=bool(reader.words("tokenizer.chat_template")),
-        tokenizer=tokenizer,
+        tokenizer=tokenizer_of(reader),
+        shape=shape_of(reader, architecture),
         split=(number + 1, count) if count > 1 else None,
     )

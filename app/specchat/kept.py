@@ -1,13 +1,15 @@
 """Small facts kept between runs in JSON files of the cache folder: price lists, and what guesses have been worth.
 
-Numbers only, no text. A file that is missing, broken or cannot be written is no error: it is measured again.
+Numbers, and the places of model files; no text of chats. A file that is missing, broken or cannot be written is no
+error: it is measured again.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,25 @@ class Kept:
 
     def get(self, key: str) -> Any:
         """What is kept under a key; None where nothing readable is."""
-        return self._all().get(key)
+        return self.all().get(key)
 
     def put(self, key: str, value: Any) -> None:
         """Keep a value beside the others."""
-        facts = {**self._all(), key: value}
+        self._write({**self.all(), key: value})
+
+    def drop(self, keys: Collection[str]) -> None:
+        """Forget what is kept under these keys."""
+        self._write({key: value for key, value in self.all().items() if key not in keys})
+
+    def all(self) -> dict[str, Any]:
+        """Everything, by key."""
+        try:
+            facts = json.loads(self._file.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return facts if isinstance(facts, dict) else {}
+
+    def _write(self, facts: Mapping[str, Any]) -> None:
         beside = self._file.with_suffix(f".{os.getpid()}")
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -36,13 +52,6 @@ class Kept:
             beside.replace(self._file)
         except OSError:
             beside.unlink(missing_ok=True)
-
-    def _all(self) -> dict[str, Any]:
-        try:
-            facts = json.loads(self._file.read_text("utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return facts if isinstance(facts, dict) else {}
 
 
 def kept_prices() -> Kept:
@@ -55,6 +64,11 @@ def kept_survival() -> Kept:
     return Kept(_folder() / "survival.json")
 
 
+def kept_trials() -> Kept:
+    """Which model files have been loaded once in a process of their own."""
+    return Kept(_folder() / "trials.json")
+
+
 def as_prices(kept: Any) -> CostTable | None:
     """A price list from what was kept; None where it is none."""
     if not isinstance(kept, Mapping):
@@ -64,6 +78,26 @@ def as_prices(kept: Any) -> CostTable | None:
     except (ValueError, TypeError):
         return None
     return CostTable(seconds) if all(s > 0 for s in seconds.values()) and 1 in seconds else None
+
+
+def price_key(name: str, size_bytes: int, back_end: str, n_threads: int, engine: str) -> str:
+    """What the price list of a model is kept under."""
+    return f"{name} {size_bytes} {back_end} {n_threads} threads {engine}"
+
+
+def draft_price_key(key: str) -> str:
+    """What the price of one token of a draft model is kept under."""
+    return f"{key} as draft"
+
+
+def prices_of(prices: Kept, name: str, n_threads: int, engine: str) -> tuple[CostTable | None, CostTable | None]:
+    """The price lists of a model that is not loaded: as a target, and of one token as a draft."""
+    form = re.compile(rf"{re.escape(name)} \d+ .+ {n_threads} threads {re.escape(engine)}( as draft)?")
+    found: list[CostTable | None] = [None, None]
+    for key, kept in prices.all().items():
+        if match := form.fullmatch(key):
+            found[match[1] is not None] = as_prices(kept)
+    return found[0], found[1]
 
 
 def _folder() -> Path:

@@ -41,6 +41,18 @@ def free_memory() -> int | None:
     return None if found is None else int(found[1]) * 1024
 
 
+def total_memory() -> int | None:
+    """Bytes of memory that this machine has, of which programs share; None where the system does not say."""
+    try:
+        if sys.platform == "darwin":
+            said = subprocess.run(["sysctl", "-n", "hw.memsize"], capture_output=True, text=True, check=False).stdout
+            return int(said) if said.strip().isdigit() else None
+        found = re.search(r"^MemTotal:\s*(\d+) kB$", _MEMORY.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return None if found is None else int(found[1]) * 1024
+
+
 def _macos_free_memory() -> int | None:
     try:
         said = subprocess.run(["vm_stat"], capture_output=True, text=True, check=False).stdout

@@ -1,45 +1,16 @@
-"""`specchat models`: what the catalogue knows, what is here, and the way from one to the other."""
+"""`specchat models pull, verify, path`: from the catalogue into the folder of the models, and what is there."""
 
 from __future__ import annotations
 
-import json
-import sys
 from argparse import Namespace
 
 from specchat.catalogue import HubSource, Model
-from specchat.console import Bar, can_ask, confirmed, printable, say, size
+from specchat.console import Bar, can_ask, confirmed, say, size
 from specchat.downloads import DownloadError, WrongFile
-from specchat.errors import Declined
+from specchat.errors import Declined, NotHere
 from specchat.headers import HeaderError, read_header
 from specchat.opening import Shelf
 from specchat.repositories import Ambiguous, is_spec
-
-
-def list_models(args: Namespace) -> int:
-    """A line a model, or JSON."""
-    shelf = Shelf()
-    models = shelf.catalogue.models
-    if args.json:
-        json.dump([_as_json(shelf, model) for model in models], sys.stdout, indent=2)
-        print()
-        return 0
-    width = max(len(model.id) for model in models)
-    for model in models:
-        pair = f"draft: {model.draft}" if model.draft else ""
-        print(
-            f"{model.id:{width}}  {printable(model.file.quantization):7} {size(model.file.size):>7}"
-            f"  {state(shelf, model):6} {pair}".rstrip()
-        )
-    return 0
-
-
-def state(shelf: Shelf, model: Model) -> str:
-    """What there is of a model, in a word: here, linked, gone, part, or - for nothing."""
-    if shelf.store.has(model):
-        return "linked" if model.is_linked else "here"
-    if model.is_linked:
-        return "gone"
-    return "part" if shelf.store.begun(model) else "-"
 
 
 def pull_models(args: Namespace) -> int:
@@ -48,22 +19,28 @@ def pull_models(args: Namespace) -> int:
     names = args.names or (shelf.catalogue.default_target, shelf.catalogue.default_draft)
     wanted = [_named(shelf, name) for name in names]
     missing = [model for model in wanted if not shelf.store.has(model)]
+    for model in missing:
+        if model.why_not_fetched:
+            raise NotHere(model.why_not_fetched)
     total = sum(model.file.size for model in missing)
     for model in missing:
-        if is_spec(model.origin):
-            source = model.sources[0]
-            assert isinstance(source, HubSource)
-            files = f", {len(model.file.parts)} files" if model.file.split else ""
-            say(
-                f"{model.title}: {size(model.file.size)}{files}, licence {model.licence}, "
-                f"from {source.repo} at {source.revision[:12]}, as {model.id}"
-            )
+        if not is_spec(model.origin) and not shelf.catalogue.warning(model):
+            continue
+        files = f", {len(model.file.parts)} files" if model.file.split else ""
+        hub = next((f", from {s.repo} at {s.revision[:12]}" for s in model.sources if isinstance(s, HubSource)), "")
+        named = f", as {model.id}" if is_spec(model.origin) else ""
+        say(f"{model.title}: {size(model.file.size)}{files}, licence {model.licence}{hub}{named}")
+    shelf.warn(missing)
+    if not args.names and (better := shelf.suggestion()):
+        say(better)
     if missing and not args.yes:
         if can_ask():
             if not confirmed(f"Fetch {size(total)}?"):
                 raise Declined("nothing fetched")
         elif any(is_spec(model.origin) for model in missing):
             raise Declined("nothing fetched: no terminal to ask on; add -y")
+        elif any(shelf.catalogue.warning(model) for model in missing):
+            raise Declined("nothing fetched: no terminal to ask on about the licence; add -y to agree to it")
     for model in wanted:
         print(shelf.pull(model))
     return 0
@@ -117,19 +94,3 @@ def model_path(args: Namespace) -> int:
         say(f"{model.id} is {'gone' if model.is_linked else f'not here yet; {way}'}")
         return 4
     return 0
-
-
-def _as_json(shelf: Shelf, model: Model) -> dict[str, object]:
-    return {
-        "id": model.id,
-        "title": model.title,
-        "quantization": model.file.quantization,
-        "size": model.file.size,
-        "sha256": model.file.sha256,
-        "context": model.context,
-        "licence": model.licence,
-        "draft": model.draft,
-        "origin": model.origin or "catalogue",
-        "here": shelf.store.has(model),
-        "path": str(shelf.store.path(model)),
-    }

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from specchat.catalogue import Catalogue, Model, UnknownModel, catalogue_path, load_catalogue
+from specchat.catalogue import Catalogue, HubSource, Model, UnknownModel
+from specchat.catalogue_file import catalogue_path, load_catalogue, user_catalogue_path
 from specchat.console import Bar, can_ask, confirmed, on_interrupt, say, size
 from specchat.downloads import Store, models_dir
 from specchat.errors import Declined, NotHere, UsageError
+from specchat.fit import too_large
 from specchat.headers import HeaderError
 from specchat.hub import repository
-from specchat.kept import kept_prices, kept_survival
-from specchat.loading import EngineOptions, Engines, load_engines
-from specchat.machine import decoding_threads
-from specchat.own_models import OwnModels, described, fetchable
+from specchat.kept import kept_prices, kept_survival, kept_trials
+from specchat.loading import EngineOptions, Engines, NoRoom, load_engines, room_here
+from specchat.machine import decoding_threads, total_memory
+from specchat.own_models import OwnModels, fetchable
+from specchat.recommended import among_what_is_here, better_pair, memory_bytes
 from specchat.repositories import choose, is_spec, parse_spec
 from specchat.session import ChatSession, Guess, ReplySettings
 from specchat.settings import Settings, to_sampling_config
+from specchat.tables import CatalogueError
+from specchat.trial import NOTE, tried, vouched_for
 from speculation.llama import EngineLog
 from speculation.sampling import SamplingConfig
 from speculation.types import Interrupted
@@ -37,13 +42,28 @@ LIMITS = {
 class Shelf:
     """The catalogue, the user's own models and the store together: what is known and what is here."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str], object] | None = None) -> None:
+        """Raises CatalogueError; with `tell`, lists of the user's that are broken are left out and told instead."""
         self.store = Store(models_dir(os.environ))
         self.own = OwnModels(self.store.folder)
-        known, own = load_catalogue(catalogue_path()), self.own.models()
+        shipped, user = catalogue_path(), user_catalogue_path(os.environ)
+        try:
+            known = load_catalogue(shipped, user)
+        except CatalogueError as error:
+            if tell is None or error.path == shipped:
+                raise
+            tell(f"{error}; using the shipped catalogue")
+            known = load_catalogue(shipped)
+        own: tuple[Model, ...] = ()
+        try:
+            own = self.own.models()
+        except CatalogueError as error:
+            if tell is None:
+                raise
+            tell(f"{error}; going on without the models in it")
         names = {model.id for model in own}
         others = tuple(model for model in known.models if model.id not in names)
-        self.catalogue: Catalogue = replace(known, models=others + own)
+        self.catalogue: Catalogue = among_what_is_here(replace(known, models=others + own), self.store.has)
 
     def locate(self, name: str, *, agreed: bool, beside: Sequence[Model] = ()) -> Path:
         """The file of a model that is known, of one of the hub, or at a path; fetches it, and `beside`, on a yes.
@@ -56,15 +76,19 @@ class Shelf:
         if model.is_linked:
             return self.store.pull(model, Bar(model.id, "bytes"))  # which only looks whether it is there
         if not self.store.has(model):
-            missing = [model, *(other for other in beside if not self.store.has(other))]
+            if model.why_not_fetched:
+                raise NotHere(model.why_not_fetched)
+            missing = [model, *(each for each in beside if not self.store.has(each) and not each.why_not_fetched)]
             total = sum(other.file.size for other in missing)
             titles = " and ".join(f"{other.title} ({size(other.file.size)})" for other in missing)
             if not agreed:
                 say(f"{titles} will be fetched into {self.store.path(model).parent}, {size(total)} in all.")
+                self.warn(missing)
                 if not confirmed("Fetch now?"):
                     self._refuse(missing)
             for other in missing:
                 self.pull(other)
+        self.own.complete(model, self.store.path(model))
         return self.store.path(model)
 
     def hub_model(self, name: str) -> Model:
@@ -81,7 +105,9 @@ class Shelf:
         sums = [file.sha256 for file in variant.files]
         for model in self.catalogue.models:  # which may have another source for it, or be here already
             if [part.sha256 for part in model.file.parts] == sums:
-                return model
+                if model.sources:
+                    return model
+                return replace(model, sources=(HubSource(spec.repo, found.commit, variant.name),))  # now it is pinned
         return fetchable(self.own, name, spec, found, variant, {model.id for model in self.catalogue.models})
 
     def pull(self, model: Model) -> Path:
@@ -95,8 +121,7 @@ class Shelf:
         try:
             with Bar(model.id, "bytes") as bar:
                 path = self.store.pull(model, bar)
-            if asked_by_name:
-                self.own.put(described(model, path))
+            self.own.complete(model, path)
             return path
         except HeaderError:
             self.store.remove(model)  # it is what was published, and no model
@@ -111,6 +136,26 @@ class Shelf:
             return None
         draft = self.catalogue.find(name).draft
         return None if draft is None else self.catalogue.find(draft)
+
+    def warn(self, models: Sequence[Model]) -> None:
+        """Say what somebody should know before models are fetched."""
+        for warning in self.warnings(models):
+            say(warning)
+
+    def warnings(self, models: Sequence[Model]) -> list[str]:
+        """What the licences of models ask of people, and which of them there is no memory for, each once."""
+        room = room_here()
+        licences = [self.catalogue.warning(model) for model in models]
+        sizes = [too_large(model.title, memory_bytes(model), room) for model in models]
+        return [warning for warning in dict.fromkeys(licences + sizes) if warning]
+
+    def suggestion(self) -> str:
+        """A line on a pair that suits the memory of this machine better; "" where there is nothing to say."""
+        pair = better_pair(self.catalogue, self.store.has, total_memory())
+        if pair is None:
+            return ""
+        missing = " ".join(model.id for model in pair if not self.store.has(model))
+        return f"this machine has room for {pair[0].id} with {pair[1].id}: specchat models pull {missing}"
 
     def _refuse(self, missing: Sequence[Model]) -> None:
         names = " ".join(model.origin if is_spec(model.origin) else model.id for model in missing)
@@ -133,13 +178,20 @@ def open_session(args: Namespace) -> ChatSession:
     draft = shelf.paired_draft(target)
     # The pair is fetched together at the first start, so that /guess draft works at once.
     beside = [draft] if draft is not None and args.model is None else []
-    path = shelf.locate(target, agreed=args.yes, beside=beside)
+    if args.model is None and not shelf.store.has(shelf.catalogue.find(target)) and (better := shelf.suggestion()):
+        say(better)
+    path = harmless(shelf, shelf.locate(target, agreed=args.yes, beside=beside))
     engines = load_with_bar(path, EngineOptions(n_ctx=args.ctx, n_threads=args.threads or decoding_threads()))
     try:
         session = ChatSession(engines, settings)
         session.take_up(kept_survival().get(engines.target.weights.name))
         if args.draft not in (None, "auto", "none") or guess is Guess.DRAFT:
-            load_draft(engines, shelf, args)
+            try:
+                load_draft(engines, shelf, args)
+            except NoRoom as error:
+                if guess is Guess.DRAFT:
+                    raise
+                engines.notices.append(str(error))
         session.guess = guess
     except BaseException:
         engines.close()
@@ -170,7 +222,28 @@ def draft_path(shelf: Shelf, target: str, asked: str | None, *, agreed: bool) ->
         asked = paired.id
     if asked == "none":
         raise NotHere("--guess draft needs a draft model, and --draft none forbids one")
-    return shelf.locate(str(asked), agreed=agreed)
+    return harmless(shelf, shelf.locate(str(asked), agreed=agreed))
+
+
+def harmless(shelf: Shelf, path: Path) -> Path:
+    """The path to load a file by, after a trial unless somebody vouches for it. Raises what `tried` does."""
+    if vouched_for(path, shelf.catalogue.models, shelf.store):
+        return path
+    wanted = True
+
+    def stop() -> None:
+        nonlocal wanted
+        wanted = False
+
+    with Bar(path.name, "parts") as bar, on_interrupt(stop):
+        bar.start(1)
+        bar.note(NOTE)
+
+        def progress(done: float) -> bool:
+            bar.move_to(done)
+            return wanted
+
+        return tried(path, kept_trials(), progress)
 
 
 def reply_settings(args: Namespace) -> ReplySettings:

@@ -27,6 +27,15 @@ class Found:
     path: Path
     size: int  # bytes, of all parts that are there
 
+    @property
+    def short_name(self) -> str:
+        """What to call it here: its file's name, or of library/qwen2.5:latest and hf.co/o/n-GGUF:Q4_0 what matters."""
+        if self.path.suffix.lower() == ".gguf":
+            return self.path.name
+        name, _, tag = self.name.rpartition("/")[2].partition(":")  # a file that is called by its checksum
+        name = re.sub(r"[-_.]gguf$", "", name, flags=re.IGNORECASE)
+        return name if tag in ("", "latest") else f"{name}-{tag}"
+
 
 def find_models(environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> list[Found]:
     """All of them, each file once, by program and name."""

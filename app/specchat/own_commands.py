@@ -6,17 +6,26 @@ import json
 import os
 import sys
 from argparse import Namespace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from specchat.catalogue import MODEL_ID, HubSource, Model
 from specchat.console import can_ask, confirmed, printable, say, size
 from specchat.errors import Declined, UsageError
+from specchat.fit import CONTEXT, needs
 from specchat.headers import Header, HeaderError, read_header
-from specchat.models import state
+from specchat.listing import state
 from specchat.opening import Shelf, is_path
-from specchat.other_apps import Found, find_models, stores
+from specchat.other_apps import find_models, stores
 from specchat.own_models import free_name, linked
+from specchat.quantizations import dear_checks
+
+CHECKS = {
+    "bytes": "size and sha256 are those of a file that we had",
+    "hub": "size and sha256 are those that the hub lists",
+    "found": "size and sha256 were found in public sources, not compared with the hub",
+}
 
 
 def add_model(args: Namespace) -> int:
@@ -53,7 +62,7 @@ def find_others(args: Namespace) -> int:
         known = _already(shelf, each.path)
         if known is None:
             try:
-                known = linked(each.path, free_name(_file_name(each), taken), taken)
+                known = linked(each.path, free_name(each.short_name, taken), taken, called=each.name)
             except HeaderError as error:
                 left_out += 1
                 say(f"left out: {each.app}, {each.name} {error.problem}")
@@ -125,26 +134,29 @@ def _already(shelf: Shelf, path: Path | None) -> Model | None:
     return None
 
 
-def _file_name(found: Found) -> str:
-    return found.path.name if found.path.suffix.lower() == ".gguf" else found.name
-
-
 def _model_facts(shelf: Shelf, model: Model) -> dict[str, Any]:
-    hub = next((source for source in model.sources if isinstance(source, HubSource)), None)
+    hub = next((source for source in model.sources if isinstance(source, HubSource)), model.unpinned)
+    pairs = [pair for pair in shelf.catalogue.pairs if pair.target == model.id]
     return {
         "name": model.id,
         "title": model.title,
         "state": state(shelf, model),
         "origin": model.origin or "catalogue",
-        "hub": f"{hub.repo} at {hub.revision[:12]}" if hub else None,
+        "hub": f"{hub.repo} at {hub.revision[:12] or 'no commit that is known'}" if hub else None,
         "path": str(shelf.store.path(model)),
         "size": model.file.size,
         "sha256": [part.sha256 for part in model.file.parts if part.sha256],
+        "checked": f"{CHECKS[model.checked]}, {model.checked_on}".removesuffix(", ") if model.checked else None,
         "licence": model.licence,
+        "licence_says": shelf.catalogue.warning(model) or None,
         "quantization": model.file.quantization,
         "architecture": model.architecture,
         "context": model.context,
+        "cache": model.memory or None,
+        "sampling": {name: value for name, value in asdict(model.sampling).items() if value is not None} or None,
         "draft": model.draft,
+        "drafts": [f"{each.draft} ({each.evidence}{each.note and f': {each.note}'})" for each in pairs],
+        "note": model.note or None,
     }
 
 
@@ -165,6 +177,9 @@ def _header_facts(header: Header) -> dict[str, Any]:
         "parameters": sum(each.parameters for each in parts),
         "quantization": header.quantization,
         "tensors": tensors,
+        "on_a_cpu": dear_checks(tensors) or None,
+        "memory": header.shape.memory if header.shape else None,
+        "needs": needs(header.shape, sum(each.weight_bytes for each in parts), CONTEXT).total if header.shape else None,
         "context": header.context,
         "template": header.has_template,
         "tokenizer": f"{tokenizer.model} {tokenizer.pre}".strip() if tokenizer else None,
@@ -176,12 +191,16 @@ def _header_facts(header: Header) -> dict[str, Any]:
 def _shown(name: str, value: Any) -> str:
     if value is None or value == []:
         return "-"
+    if name == "needs":
+        return f"about {size(value)} with {CONTEXT:,} tokens of context"
     if name == "size":
         return f"{size(value)} ({value:,} bytes)"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
+        if name == "sampling":
+            return ", ".join(f"{each.replace('_', '-')} {setting:g}" for each, setting in value.items())
         return ", ".join(f"{count} {kind}" for kind, count in value.items())
     if isinstance(value, list):
-        return ", ".join(value)
+        return ("; " if name == "drafts" else ", ").join(value)
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -28,13 +28,14 @@ from specchat.catalogue import (
 from specchat.headers import BrokenFile, Header, check_usable, read_header
 from specchat.hub import Repository
 from specchat.partfile import flush, locked, sync_folder
-from specchat.repositories import Spec, Variant
+from specchat.repositories import Spec, Variant, is_spec
 from specchat.tables import CatalogueError, Table
 
 LIST_NAME = "own.json"
 PATIENCE_S = 5.0  # with another process that changes the list
 TITLE_CHARACTERS = 60
 ROLES = ("target", "draft")
+UNKNOWN = "unknown"  # the architecture of a model of the hub until its file is here
 
 
 class OwnModels:
@@ -66,6 +67,14 @@ class OwnModels:
     def forget(self, model_id: str) -> None:
         """Take a model from the list; its files stay. Raises CatalogueError, DownloadError."""
         self._change(lambda models: [each for each in models if each.id != model_id])
+
+    def complete(self, model: Model, path: Path) -> None:
+        """Note what the file of a model of the hub says of itself, as soon as it is here. Raises HeaderError.
+
+        Called after each fetch, and before each use: a fetch may have been ended between its last byte and this.
+        """
+        if is_spec(model.origin) and model.architecture == UNKNOWN:
+            self.put(described(model, path))
 
     def _change(self, change: Callable[[list[Model]], list[Model]]) -> None:
         busy = f"another specchat is changing {self.file}; try again"
@@ -135,10 +144,11 @@ def model_file(quantization: str, parts: list[FilePart]) -> ModelFile:
     return ModelFile(parts[0].name, quantization, sum(part.size for part in parts), "", tuple(parts))
 
 
-def linked(path: Path, alias: str, taken: Collection[str]) -> Model:
+def linked(path: Path, alias: str, taken: Collection[str], *, called: str = "") -> Model:
     """A model whose files stay where they are; `alias` is its name, "" makes one. Raises HeaderError.
 
-    Of a split model any part may be given; all of them have to be there and sound.
+    `called` is its title where the file says none and its own name means nothing. Of a split model any part may be
+    given; all of them have to be there and sound.
     """
     path = Path(os.path.abspath(path))
     header = read_header(path)
@@ -151,7 +161,7 @@ def linked(path: Path, alias: str, taken: Collection[str]) -> Model:
     parts = [FilePart(place.name, each.size, "") for place, each in zip(places, headers, strict=True)]
     return Model(
         id=alias or free_name(places[0].name, taken),
-        title=title_of(headers[0]),
+        title=title_of(headers[0], called),
         roles=ROLES,
         draft=None,
         architecture=headers[0].architecture,
@@ -176,7 +186,7 @@ def fetchable(
         title=parts[0].name.removesuffix(".gguf")[:TITLE_CHARACTERS],
         roles=ROLES,
         draft=None,
-        architecture="unknown",
+        architecture=UNKNOWN,
         context=0,
         licence=repository.licence or "unknown",
         file=model_file(variant.quantization, parts),
@@ -205,9 +215,9 @@ def free_name(file_name: str, taken: Collection[str]) -> str:
     return free
 
 
-def title_of(header: Header) -> str:
-    """The name that its makers gave a model, short and harmless, or that of its file."""
-    words = "".join(letter if letter.isprintable() else " " for letter in header.name)
+def title_of(header: Header, called: str = "") -> str:
+    """The name that its makers gave a model, short and harmless, or what it is called, or the name of its file."""
+    words = "".join(letter if letter.isprintable() else " " for letter in header.name or called)
     return " ".join(words.split())[:TITLE_CHARACTERS] or header.path.stem[:TITLE_CHARACTERS]
 
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from specchat.console import ReadingBar, figures, on_interrupt, printable, say
 from specchat.downloads import DownloadError
 from specchat.errors import Refusal
+from specchat.headers import HeaderError
 from specchat.opening import Shelf, close_session, load_draft, open_session
 from specchat.session import ChatSession, ContextFull, Guess, Reading, Wrote
 from specchat.template import TemplateError
@@ -138,7 +139,7 @@ class LineChat:
                 load_draft(self._session.engines, Shelf(), self._args)
             self._session.guess = Guess(name)
             say(f"guess {name}")
-        except (SpeculationError, Refusal, DownloadError) as error:
+        except (SpeculationError, HeaderError, Refusal, DownloadError) as error:
             say(f"guess {self._session.guess} as before: {error}")
         except KeyboardInterrupt:
             say(f"guess {self._session.guess} as before")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from specchat.catalogue import Catalogue, Model
+from specchat.fit import CONTEXT
 
-CONTEXT = 8192  # tokens, of the context that the sizes are for
 BUFFERS = 400_000_000  # bytes for the arithmetic of a pass
 GIB = 1 << 30
 

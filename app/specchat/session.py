@@ -26,7 +26,7 @@ from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.llama import LlamaModel
 from speculation.sampling import SamplingConfig
 from speculation.stats import Totals, totals
-from speculation.types import Finish, Interrupted, Step, Tokens
+from speculation.types import CannotRewind, Finish, Interrupted, Step, Tokens
 
 DRAFT_MIN_P = 0.4  # a draft model that believes less in its own token stops there
 
@@ -69,7 +69,7 @@ class Reply:
     finish: Finish | None  # None: stopped by the user
     seed: int
     totals: Totals
-    steps: tuple[Step, ...]
+    steps: Sequence[Step]
     prompt_tokens: int
     reused_tokens: int  # of the prompt, that stood in the cache
     read_tokens: int  # of the prompt, that were evaluated; fewer than the rest when the reading was stopped
@@ -117,11 +117,17 @@ class ChatSession:
 
     @property
     def guess(self) -> Guess:
-        """Who guesses. A change takes hold at the next step, also in the middle of a reply."""
+        """Who guesses. A change takes hold at the next step, also in the middle of a reply.
+
+        Raises CannotRewind where the target cannot take a guess back, ValueError without a draft model.
+        """
         return self._guess
 
     @guess.setter
     def guess(self, guess: Guess) -> None:
+        if guess in (Guess.DRAFT, Guess.LOOKUP) and not self.engines.target.can_rewind:
+            name = self.engines.target.weights.name
+            raise CannotRewind(f"{name} cannot take tokens back, so nothing can guess for it")
         if guess is Guess.DRAFT and self.engines.draft is None:
             raise ValueError("no draft model is loaded")
         self._guess = guess
@@ -360,8 +366,8 @@ class ChatSession:
     def _draft_step_s(self, cost: CostTable) -> float | None:
         """Seconds of a token of the draft model, roughly: decoding one is bound by reading the weights."""
         draft = self.engines.draft
-        if draft is None:
-            return None
+        if draft is None or self.engines.draft_step_s is not None:
+            return self.engines.draft_step_s
         return draft.weights.size_bytes / self.engines.target.weights.size_bytes * cost.forward_s(1)
 
     def _adaptive(self, cost: CostTable) -> Adaptive:

@@ -16,6 +16,7 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
     "window": tiny.write_sliding_window,
     "recurrent": tiny.write_recurrent,
     "hybrid": tiny.write_hybrid,
+    "delta": tiny.write_delta,
     "near": lambda path: tiny.write_attention(path, drift=0.05),
 }
 LOG = EngineLog()
@@ -35,8 +36,16 @@ def make(tiny_weights: dict[str, LlamaWeights]) -> Iterator[Make]:
     """Makes models of a kind, each with an empty cache of its own."""
     made = []
 
-    def new(kind: str, *, n_ctx: int = 512, n_batch: int = 512, max_rows: int = 64) -> LlamaModel:
-        model = LlamaModel(tiny_weights[kind], LOG, n_ctx=n_ctx, n_threads=1, n_batch=n_batch, max_rows=max_rows)
+    def new(kind: str, *, n_ctx: int = 512, n_batch: int = 512, max_rows: int = 64, rollback: int = 7) -> LlamaModel:
+        model = LlamaModel(
+            tiny_weights[kind],
+            LOG,
+            n_ctx=n_ctx,
+            n_threads=1,
+            n_batch=n_batch,
+            max_rows=max_rows,
+            rollback=rollback,
+        )
         made.append(model)
         return model
 

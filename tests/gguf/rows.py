@@ -10,8 +10,10 @@ from speculation.llama import LlamaModel
 from speculation.types import Logits
 from tests.gguf import tiny
 
-KINDS = ["attention", "window", "recurrent", "hybrid"]
-REWINDING, NOT_REWINDING = KINDS[:2], KINDS[2:]
+FREE = ["attention", "window"]  # that drop any number of tokens at any time
+BOUNDED = ["hybrid", "delta"]  # that drop those of their last step, once
+REWINDING, NOT_REWINDING = FREE + BOUNDED, ["recurrent"]
+KINDS = REWINDING + NOT_REWINDING
 NOISE = 0.08
 
 Make = Callable[..., LlamaModel]
@@ -25,7 +27,7 @@ def some_tokens(n: int, seed: int = 0) -> list[int]:
 
 def all_rows(make: Make, kind: str, tokens: Sequence[int]) -> Logits:
     """The row after every token, from a fresh cache that reads them at once."""
-    return make(kind, max_rows=512).forward(tokens, n_rows=len(tokens))
+    return make(kind, max_rows=512, rollback=0).forward(tokens, n_rows=len(tokens))
 
 
 def assert_same(rows: Logits, expected: Logits) -> None:

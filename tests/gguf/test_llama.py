@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from speculation.types import CannotRewind, EngineFailure, Interrupted
-from tests.gguf.rows import KINDS, NOT_REWINDING, REWINDING, Make, all_rows, assert_same, some_tokens
+from tests.gguf.rows import BOUNDED, FREE, KINDS, NOT_REWINDING, Make, all_rows, assert_same, some_tokens
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -63,12 +63,12 @@ def test_a_refused_token_undoes_its_whole_forward(make: Make, kind: str) -> None
     with pytest.raises(EngineFailure, match=r"invalid token.*999999"):
         model.forward([*some_tokens(60), 999_999], n_rows=1)  # in the third decode
 
-    assert model.n_past == (10 if kind in REWINDING else 0)
+    assert model.n_past == (10 if kind in FREE else 0)
     assert_same(model.forward(tokens[model.n_past :], n_rows=1), all_rows(make, kind, tokens)[-1:])
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("kind", REWINDING)
+@pytest.mark.parametrize("kind", FREE)
 def test_after_any_rewinds_rows_equal_those_of_a_fresh_cache(make: Make, kind: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     model = make(kind, n_batch=64)
@@ -85,6 +85,64 @@ def test_after_any_rewinds_rows_equal_those_of_a_fresh_cache(make: Make, kind: s
         rows = model.forward(added, n_rows=len(added))
 
         assert_same(rows, all_rows(make, kind, tokens)[-len(added) :])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", BOUNDED)
+def test_a_recurrent_state_goes_back_over_the_tokens_of_its_last_step(make: Make, kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = make(kind, n_batch=64)
+    tokens = some_tokens(90 + seed, seed)
+    model.forward(tokens, n_rows=0)
+
+    for turn in range(20):
+        width = int(rng.integers(1, model.max_rows + 1))
+        added = some_tokens(width, 100 * seed + turn)
+        dropped = int(rng.integers(0, width))
+        rows = model.forward(added, n_rows=width)
+        assert_same(rows, all_rows(make, kind, [*tokens, *added])[-width:])
+
+        tokens = [*tokens, *added][: len(tokens) + width - dropped]
+        model.rewind(len(tokens))
+
+        assert model.n_past == len(tokens)
+    assert_same(model.forward([7], n_rows=1), all_rows(make, kind, [*tokens, 7])[-1:])
+    assert model.can_rewind
+    assert not model.rewinds_freely
+
+
+@pytest.mark.parametrize("kind", BOUNDED)
+@pytest.mark.parametrize(
+    ("widths", "dropped"),
+    [((20, 3), 3), ((20, 3), 4), ((8, 1), 1), ((70,), 8)],
+    ids=["a whole step", "more than a step", "a step of one", "more than states are kept"],
+)
+def test_a_state_that_is_gone_is_refused_and_never_handed_out(
+    make: Make, kind: str, widths: tuple[int, ...], dropped: int
+) -> None:
+    tokens = some_tokens(sum(widths))
+    model = make(kind, n_batch=128)
+    for i, width in enumerate(widths):
+        model.forward(tokens[sum(widths[:i]) :][:width], n_rows=0)
+
+    with pytest.raises(CannotRewind, match="last step"):
+        model.rewind(len(tokens) - dropped)
+
+    assert model.n_past == len(tokens)
+    assert_same(model.forward([7], n_rows=1), all_rows(make, kind, [*tokens, 7])[-1:])
+
+
+@pytest.mark.parametrize("kind", BOUNDED)
+def test_a_recurrent_state_goes_back_once_a_step(make: Make, kind: str) -> None:
+    tokens = some_tokens(40)
+    model = make(kind)
+    model.forward(tokens, n_rows=0)
+    model.rewind(35)
+
+    with pytest.raises(CannotRewind):
+        model.rewind(34)
+
+    assert_same(model.forward(tokens[35:], n_rows=5), all_rows(make, kind, tokens)[-5:])
 
 
 @pytest.mark.parametrize("kind", NOT_REWINDING)
@@ -111,7 +169,7 @@ def test_rewind_to_nothing_always_works(make: Make, kind: str) -> None:
     model.rewind(0)
 
     assert model.n_past == 0
-    assert_same(model.forward(some_tokens(9), n_rows=9), all_rows(make, kind, some_tokens(9)))
+    assert_same(model.forward(some_tokens(9), n_rows=8), all_rows(make, kind, some_tokens(9))[1:])
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -169,7 +227,7 @@ def test_a_stop_at_any_time_during_a_long_forward_undoes_it(make: Make, kind: st
         with pytest.raises(Interrupted):
             run(stop_at)
 
-        assert model.n_past == (10 if kind in REWINDING else 0)
+        assert model.n_past == (10 if kind in FREE else 0)
         assert_same(model.forward(tokens[model.n_past :], n_rows=1), expected)
 
 

@@ -15,8 +15,11 @@ from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.llama import LlamaModel
 from speculation.sampling import GREEDY
+from speculation.testing import ScriptedGuesser
 from speculation.types import PLAIN, Finish, Step
-from tests.gguf.rows import NOISE, NOT_REWINDING, REWINDING, Make, some_tokens
+from tests.gguf.rows import BOUNDED, FREE, NOISE, NOT_REWINDING, REWINDING, Make, some_tokens
+
+DRAFTS = {"attention": "near", "window": "window", "hybrid": "attention", "delta": "attention"}
 
 
 def plain_text(model: LlamaModel, prompt: Sequence[int], limit: int) -> tuple[list[int], list[float]]:
@@ -63,7 +66,7 @@ def tokens_of(steps: Sequence[Step]) -> list[int]:
 @pytest.mark.parametrize("seed", range(3))
 def test_greedy_text_is_plain_whoever_guesses_and_whenever_that_changes(make: Make, kind: str, seed: int) -> None:
     prompt = some_tokens(220, seed)
-    engine = engine_of(make(kind), make("near" if kind == "attention" else kind), Fixed())
+    engine = engine_of(make(kind), make(DRAFTS[kind]), Fixed())
     plans = [Fixed("lookup", 8), Fixed("draft", 3), Fixed(), Fixed("draft", 12), Fixed("lookup", 2)]
     steps = []
 
@@ -79,7 +82,7 @@ def test_greedy_text_is_plain_whoever_guesses_and_whenever_that_changes(make: Ma
     assert sum(step.drafted - step.accepted for step in steps) > 0
 
 
-@pytest.mark.parametrize("kind", REWINDING)
+@pytest.mark.parametrize("kind", FREE)
 def test_a_target_that_drafts_for_itself_is_accepted(make: Make, kind: str) -> None:
     steps = write(engine_of(make(kind), make(kind), Fixed("draft", 5)), some_tokens(50), 120)
 
@@ -100,7 +103,7 @@ def test_a_target_that_cannot_rewind_writes_plainly_and_rereads_a_changed_past(m
 
 
 @pytest.mark.parametrize("left", [1, 2, 3, 17])
-@pytest.mark.parametrize("kind", REWINDING)
+@pytest.mark.parametrize("kind", FREE)
 def test_the_context_is_filled_to_its_last_token(make: Make, kind: str, left: int) -> None:
     target, draft = make(kind, n_ctx=256), make(kind, n_ctx=256)
     prompt = some_tokens(target.n_ctx + 1 - left)
@@ -110,3 +113,32 @@ def test_the_context_is_filled_to_its_last_token(make: Make, kind: str, left: in
     assert steps[-1].finish is Finish.CONTEXT
     assert target.n_past == target.n_ctx
     assert_same_text(tokens_of(steps), plain_text(make(kind, n_ctx=512), prompt, left))
+
+
+@pytest.mark.parametrize("kind", BOUNDED)
+def test_after_a_stop_inside_an_accepted_run_a_recurrent_state_is_read_anew(make: Make, kind: str) -> None:
+    prompt = some_tokens(60)
+    expected, _ = plain_text(make(kind), prompt, 40)
+    engine = engine_of(make(kind), make("attention"), Fixed("scripted", 7))
+    engine.guessers = {"scripted": ScriptedGuesser([*prompt, *expected])}
+    steps = write(engine, prompt, 33)
+    assert sum(step.accepted for step in steps) > 20
+
+    engine.truncate(len(prompt) + 20)
+    again = write(engine, [*prompt, *expected[:20]], 20)
+
+    assert_same_text(tokens_of(again), plain_text(make(kind), [*prompt, *expected[:20]], 20))
+
+
+@pytest.mark.parametrize("kind", [*REWINDING, *NOT_REWINDING])
+def test_chances_are_those_of_the_whole_context_also_where_the_cache_had_to_start_over(make: Make, kind: str) -> None:
+    prompt = some_tokens(50)
+    engine = engine_of(make(kind), make("attention"), Fixed())
+    write(engine, prompt, 10)
+    engine.truncate(len(prompt) + 5)
+    row = make(kind).forward(engine.context.tokens, n_rows=1)[0]
+
+    chances = engine.chances([3, 200])
+
+    np.testing.assert_allclose(np.log(chances), row[[3, 200]] - np.logaddexp.reduce(row), atol=2 * NOISE)
+    assert engine.chances([3, 200]) == pytest.approx(chances, rel=0.1)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from gguf import GGUFWriter
 
-from speculation.llama import EngineLog, LlamaModel, LlamaWeights, Vocabulary, back_end_in
+from speculation.engine_log import back_end_in
+from speculation.llama import EngineLog, LlamaModel, LlamaWeights, Vocabulary
 from speculation.types import CannotLoad, Interrupted, SpeculationError
 from tests.gguf import tiny
 

@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 from tests.gguf import tiny
 
 Writer = Callable[[Path], Path]
-WRITERS = [tiny.write_attention, tiny.write_sliding_window, tiny.write_recurrent, tiny.write_hybrid]
+WRITERS = [
+    tiny.write_attention,
+    tiny.write_sliding_window,
+    tiny.write_recurrent,
+    tiny.write_hybrid,
+    tiny.write_delta,
+]
 LONG = [token % 256 for token in range(7, 407)]  # far past the window, and past the 256 cells kept for it
 
 
@@ -69,7 +75,7 @@ def test_logits_are_spread_out_and_depend_on_history(write: Writer, tmp_path: Pa
     assert np.abs(one - other).max() > 0.5
 
 
-@pytest.mark.parametrize(("write", "drops"), list(zip(WRITERS, [True, True, False, False], strict=True)))
+@pytest.mark.parametrize(("write", "drops"), list(zip(WRITERS, [True, True, False, False, False], strict=True)))
 def test_only_attention_drops_its_last_token(write: Writer, drops: bool, tmp_path: Path) -> None:
     with loaded(write(tmp_path / "model.gguf")) as (vocabulary, context):
         decode(vocabulary, context, [5, 6])

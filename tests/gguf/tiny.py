@@ -153,10 +153,10 @@ class _File:
         self.ones(f"{output_norm}.weight", D)
         self.matrix("output", self.n_vocab, D, gain=2.5)
 
-    def attention(self, block: str) -> None:
+    def attention(self, block: str, queries: int = D) -> None:
         self.ones(f"{block}.attn_norm.weight", D)
         # Sharp attention: with flat weights a long history averages out and stops mattering.
-        self.matrix(f"{block}.attn_q", D, D, gain=1.5)
+        self.matrix(f"{block}.attn_q", queries, D, gain=1.5)
         self.matrix(f"{block}.attn_k", D, D, gain=1.5)
         self.matrix(f"{block}.attn_v", D, D)
         self.matrix(f"{block}.attn_output", D, D, gain=2.0)
@@ -165,8 +165,8 @@ class _File:
         self.tensor(f"{block}.attn_q_norm.weight", np.full(D // HEADS, 1.5))
         self.tensor(f"{block}.attn_k_norm.weight", np.full(D // HEADS, 1.5))
 
-    def feed_forward(self, block: str) -> None:
-        self.ones(f"{block}.ffn_norm.weight", D)
+    def feed_forward(self, block: str, norm: str = "ffn_norm") -> None:
+        self.ones(f"{block}.{norm}.weight", D)
         self.matrix(f"{block}.ffn_gate", FEED_FORWARD, D)
         self.matrix(f"{block}.ffn_up", FEED_FORWARD, D)
         self.matrix(f"{block}.ffn_down", D, FEED_FORWARD, gain=2.0)
@@ -296,7 +296,7 @@ def write_hybrid(
     padding: int = 0,
     chat_template: str | None = CHATML,
 ) -> Path:
-    """A model (lfm2) of one short convolution and one attention layer; it cannot drop its last token."""
+    """A model (lfm2) of one short convolution and one attention layer; it goes back some tokens if asked before."""
     kernel = 3
     file = _open(path, "lfm2", seed, vocabulary, replace_token, padding, chat_template)
     file.attention_heads(kv=[0, HEADS])  # no key-value heads: that layer is recurrent
@@ -313,6 +313,51 @@ def write_hybrid(
             file.attention(block)
             file.query_key_norms(block)
         file.feed_forward(block)
+    return file.close()
+
+
+def write_delta(
+    path: Path,
+    *,
+    seed: int = 0,
+    vocabulary: Vocabulary = VOCABULARY,
+    replace_token: tuple[int, str] | None = None,
+    padding: int = 0,
+    chat_template: str | None = CHATML,
+) -> Path:
+    """A model (qwen35) of one layer of linear attention and one of full attention, with both kinds of state."""
+    kernel, state, groups, value_heads = 4, 16, 2, 4
+    inner, channels = state * value_heads, 2 * state * groups + state * value_heads
+    file = _open(path, "qwen35", seed, vocabulary, replace_token, padding, chat_template)
+    file.attention_heads()
+    file.writer.add_key_length(D // HEADS)
+    file.writer.add_value_length(D // HEADS)
+    file.writer.add_rope_dimension_count(D // HEADS)
+    file.writer.add_rope_dimension_sections([8, 4, 4, 0])
+    file.writer.add_uint32("qwen35.full_attention_interval", 2)
+    file.writer.add_ssm_conv_kernel(kernel)
+    file.writer.add_ssm_inner_size(inner)
+    file.writer.add_ssm_state_size(state)
+    file.writer.add_ssm_time_step_rank(value_heads)
+    file.writer.add_ssm_group_count(groups)
+    file.embeddings()
+    for layer in range(LAYERS):
+        block = f"blk.{layer}"
+        if layer == 0:
+            file.ones(f"{block}.attn_norm.weight", D)
+            file.matrix(f"{block}.attn_qkv", channels, D, gain=1.5)
+            file.matrix(f"{block}.attn_gate", inner, D)
+            file.matrix(f"{block}.ssm_conv1d", channels, kernel)
+            file.tensor(f"{block}.ssm_dt.bias", np.full(value_heads, -2.0))  # softplus: a step of about 0.13
+            file.tensor(f"{block}.ssm_a", -np.linspace(0.1, 4.0, value_heads))
+            file.matrix(f"{block}.ssm_beta", value_heads, D)
+            file.matrix(f"{block}.ssm_alpha", value_heads, D)
+            file.ones(f"{block}.ssm_norm.weight", state)
+            file.matrix(f"{block}.ssm_out", D, inner, gain=2.0)
+        else:
+            file.attention(block, queries=2 * D)  # with a gate for each
+            file.query_key_norms(block)
+        file.feed_forward(block, norm="post_attention_norm")
     return file.close()
 
 

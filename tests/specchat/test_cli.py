@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from specchat import __version__
-from specchat.catalogue import catalogue_path, load_catalogue
+from specchat.catalogue_file import catalogue_path, load_catalogue
 from tests.gguf import tiny
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -172,13 +172,13 @@ def broken(name: str, folder: Path, model: Path) -> Path:
     ("name", "said"),
     [
         ("missing", "No such file"),
-        ("empty", "not a GGUF file"),
-        ("page", "not a GGUF file"),
-        ("truncated", "corrupted or incomplete"),
-        ("unknown", "unknown model architecture"),
+        ("empty", "is no GGUF file"),
+        ("page", "is no GGUF file"),
+        ("truncated", "is incomplete: "),
+        ("unknown", 'its architecture "tiny-unknown" is unknown to the engine'),
     ],
 )
-def test_a_file_that_cannot_be_loaded_is_one_line_with_the_engines_reason(
+def test_a_file_that_cannot_be_loaded_is_one_line_with_the_reason(
     run: Run, model: Path, tmp_path: Path, name: str, said: str
 ) -> None:
     result = run("ask", "-m", broken(name, tmp_path, model), "hello")
@@ -216,6 +216,30 @@ def test_a_recurrent_model_chats_plainly_and_says_why(run: Run, tmp_path: Path) 
     assert result.returncode == 0
     assert b"cannot take tokens back" in result.stderr
     assert json.loads(result.stdout)["speculation"]["drafted"] == 0
+
+
+@pytest.mark.parametrize("guess", ["lookup", "draft"])
+def test_a_guesser_that_a_recurrent_model_cannot_have_is_refused_when_it_is_chosen(
+    run: Run, model: Path, tmp_path: Path, guess: str
+) -> None:
+    path = tiny.write_recurrent(tmp_path / "mamba.gguf")
+
+    result = run("ask", "-m", path, "--draft", model, "--guess", guess, "hello")
+
+    assert result.returncode == 4
+    assert "mamba cannot take tokens back, so nothing can guess for it" in one_line(result)
+
+
+def test_a_hybrid_model_is_guessed_for_and_cannot_draft(run: Run, model: Path, tmp_path: Path) -> None:
+    path = tiny.write_hybrid(tmp_path / "hybrid.gguf")
+    asked = ("--temp", "0", "--max-tokens", "40", "hello hello hello hello hello hello")
+
+    guessed = run("ask", "-m", path, "-d", model, "-g", "draft", "--json", *asked)
+    refused = run("ask", "-m", model, "-d", path, "-g", "draft", *asked)
+
+    assert json.loads(guessed.stdout)["speculation"]["drafted"] > 0
+    assert refused.returncode == 4
+    assert "hybrid cannot draft: its cache cannot drop any number of tokens" in one_line(refused)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +299,7 @@ def test_an_unreadable_catalogue_is_one_line(env: dict[str, str], tmp_path: Path
 
 def test_models_list_path_and_verify_know_what_is_here(run: Run, tmp_path: Path) -> None:
     listed = json.loads(run("models", "list", "--json").stdout)
-    assert [entry["id"] for entry in listed] == [m.id for m in load_catalogue(catalogue_path()).models]
+    assert [entry["id"] for entry in listed] == [m.id for m in load_catalogue(catalogue_path()).models if not m.is_head]
     assert not any(entry["here"] for entry in listed)
     smollm = next(entry for entry in listed if entry["id"] == "smollm2-135m")
     assert run("models", "path", "smollm2-135m").returncode == 4

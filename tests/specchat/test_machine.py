@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from specchat import machine
-from specchat.machine import free_memory
+from specchat.machine import free_memory, total_memory
 
 VM_STAT = """\
 Mach Virtual Memory Statistics: (page size of 16384 bytes)
@@ -53,3 +53,27 @@ def test_free_memory_that_a_system_does_not_tell_is_none(
     monkeypatch.setattr(subprocess, "run", absent)
 
     assert free_memory() is None
+
+
+def test_total_memory_is_what_the_machine_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal:  16000000 kB\nMemFree:  100 kB\n")
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0, "17179869184\n")
+    )
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert total_memory() == 16_000_000 * 1024
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert total_memory() == 1 << 34
+
+
+@pytest.mark.parametrize(("platform", "said"), [("darwin", "unknown oid"), ("linux", "")])
+def test_total_memory_that_a_system_does_not_tell_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, platform: str, said: str
+) -> None:
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "absent")
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 1, said))
+
+    assert total_memory() is None

@@ -18,6 +18,7 @@ from specchat.opening import Shelf
 from tests.gguf import tiny
 from tests.specchat.hub_server import Fault, Hub, Repo, serving
 from tests.specchat.test_headers import gguf, tensor, words
+from tests.specchat.test_other_apps import manifest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 SPEC = "hf:owner/tiny-GGUF:Q8_0"
@@ -189,6 +190,24 @@ def test_models_of_other_programs_are_found_and_added_where_they_lie(run: Run, t
     assert run("models", "path", "tiny-q8_0").stdout.strip() == str(place)
 
 
+def test_a_model_of_ollama_gets_the_name_it_has_there_and_no_checksum(run: Run, tmp_path: Path) -> None:
+    store = tmp_path / ".ollama" / "models"
+    blob = store / "blobs" / f"sha256-{'a' * 64}"
+    blob.parent.mkdir(parents=True)
+    nameless = tiny._File(blob, "llama", tiny.VOCABULARY, seed=0)
+    del nameless.writer.kv_data[0]["general.name"]
+    nameless.embeddings()
+    nameless.close()
+    manifest(store, "registry.ollama.ai/library/some-model/7b", f"sha256:{'a' * 64}")
+
+    added = run("models", "find", "--add")
+
+    assert added.stdout.split()[0] == "some-model-7b"
+    assert added.stdout.endswith(" added   Ollama, some-model:7b\n")
+    facts = json.loads(run("models", "info", "--json", "some-model-7b").stdout)
+    assert (facts["title"], facts["path"]) == ("some-model:7b", str(blob))
+
+
 def test_nothing_to_find_names_where_it_looked(run: Run) -> None:
     result = run("models", "find")
 
@@ -212,6 +231,22 @@ def test_a_model_of_the_hub_is_pulled_pinned_and_usable_by_both_its_names(
     assert run("models", "verify", "tiny-q8_0").stdout == "tiny-q8_0: right\n"
     for name in ("tiny-q8_0", SPEC):
         assert run("ask", "-q", "-m", name, "--max-tokens", "2", "hello").returncode == 0
+
+
+@pytest.mark.parametrize("args", [("models", "pull", SPEC), ("ask", "-q", "-m", SPEC, "--max-tokens", "1", "hello")])
+def test_what_a_fetch_had_no_time_to_note_of_its_file_is_noted_later(
+    run: Run, tmp_path: Path, args: tuple[str, ...]
+) -> None:
+    run("models", "pull", "-y", SPEC)
+    own = tmp_path / "models" / "own.json"
+    known = json.loads(own.read_text())
+    known["models"][0] |= {"architecture": "unknown", "context": 0, "title": "tiny-q8_0"}  # as while it is fetched
+    own.write_text(json.dumps(known))
+
+    assert run(*args).returncode == 0
+
+    (entry,) = json.loads(own.read_text())["models"]
+    assert (entry["architecture"], entry["context"]) == ("llama", tiny.CONTEXT_LENGTH)
 
 
 def test_a_model_that_is_here_asks_the_hub_nothing(run: Run, hub: Hub) -> None:

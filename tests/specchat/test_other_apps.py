@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from specchat.other_apps import find_models, stores
+from specchat.other_apps import Found, find_models, stores
 
 BLOB = "sha256-" + "a" * 64
 
@@ -117,7 +117,21 @@ def test_ollamas_models_of_other_registries_keep_their_owners(tmp_path: Path) ->
 
     (found,) = find_models({}, tmp_path, "linux")
 
-    assert found.name == "hf.co/owner/name-GGUF:Q4_K_M"
+    assert (found.name, found.short_name) == ("hf.co/owner/name-GGUF:Q4_K_M", "name-Q4_K_M")
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "short"),
+    [
+        ("qwen2.5:7b", BLOB, "qwen2.5-7b"),
+        ("llama3:latest", BLOB, "llama3"),
+        ("someone/llama3:8b-q4_0", BLOB, "llama3-8b-q4_0"),
+        ("hf.co/o/n_gguf:latest", BLOB, "n"),
+        ("owner/repo/A.GGUF", "A.GGUF", "A.GGUF"),
+    ],
+)
+def test_a_model_is_called_by_what_people_call_it_and_never_by_a_checksum(name: str, path: str, short: str) -> None:
+    assert Found("Ollama", name, Path(path), 1).short_name == short
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from specchat.loading import EngineOptions, Engines, UnfitDraft, load_engines
 from specchat.session import ChatSession, Checked, ContextFull, Guess, Reading, Reply, ReplySettings, Wrote
 from speculation.llama import EngineLog
 from speculation.sampling import GREEDY, SamplingConfig
-from speculation.types import PLAIN, Finish
+from speculation.types import PLAIN, CannotRewind, Finish
 from tests.gguf import tiny
 
 QUESTION = "one two three one two three one two"
@@ -178,6 +178,10 @@ def test_a_recurrent_target_chats_plainly_turn_after_turn_and_reads_only_what_is
         assert {step.guesser for step in second.steps} == {PLAIN}
         with pytest.raises(UnfitDraft, match="nothing can guess for it"):
             engines.load_draft(files["near"])
+        for guess in (Guess.LOOKUP, Guess.DRAFT):
+            with pytest.raises(CannotRewind, match="nothing can guess for it"):
+                session.guess = guess
+        assert session.guess is Guess.AUTO
     finally:
         engines.close()
 

@@ -15,6 +15,12 @@ UPDATE = "UPDATE_SNAPSHOTS"  # not an option of pytest: those of a folder below 
 Compare = Callable[[str, str], None]
 
 
+@pytest.fixture(autouse=True)
+def no_state_of_the_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app tidies the copies to undo with when it starts; those of whoever runs the tests are left alone."""
+    monkeypatch.setenv("SPECCHAT_STATE_DIR", str(tmp_path_factory.getbasetemp() / "state"))
+
+
 def normalised(svg: str) -> str:
     """The picture without what changes in every line with any of its text, and without fonts from the web."""
     fonts_gone = re.sub(r"\s*@font-face \{.*?\n *\}", "", svg, flags=re.DOTALL)

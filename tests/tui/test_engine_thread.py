@@ -19,6 +19,7 @@ from specchat.tui.streaming import Request
 from speculation.sampling import GREEDY
 from speculation.types import PLAIN
 from tests.gguf import tiny
+from tests.specchat.test_trial import Crafted
 
 QUESTION = "one two three one two three one two"
 WAIT_S = 60  # a hang is a failure; nothing here takes a second
@@ -60,6 +61,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "other": tiny.write_attention(folder / "other.gguf", replace_token=(99, "odd one")),
         "recurrent": tiny.write_recurrent(folder / "recurrent.gguf"),
         "broken": broken,
+        "crafted": Crafted("llama.block_count", 0).write(folder / "crafted.gguf"),
         "missing": folder / "missing.gguf",
     }
 
@@ -97,7 +99,9 @@ def test_a_model_is_loaded_with_progress_and_named(engine: EngineThread, posts: 
     engine.load(wanted(files["target"]))
     loaded = posts.until(ModelReady).loaded
     assert (loaded.name, loaded.n_ctx, loaded.can_guess) == ("target", 1024, True)
-    shares = [message.done for message in posts.of(LoadProgress)]
+    trial = [message.done for message in posts.of(LoadProgress) if message.note]
+    assert trial == sorted(trial)  # nobody vouches for this file
+    shares = [message.done for message in posts.of(LoadProgress) if not message.note]
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
     assert engine.count("hello world")
@@ -306,3 +310,19 @@ def test_ten_switches_of_target_and_draft_leave_one_of_each(
         pass
     engine.write(asked()[1])
     assert posts.until(Ended).reply.totals.emitted > 0
+
+
+def test_a_crafted_file_crashes_a_process_of_its_own_and_the_chat_goes_on(
+    engine: EngineThread, posts: Posts, files: dict[str, Path]
+) -> None:
+    engine.load(wanted(files["target"]))
+    posts.until(ModelReady)
+
+    engine.load(wanted(files["crafted"]))
+    assert "makes the engine crash (SIGABRT" in posts.until(Trouble).text
+    assert posts.until(ModelReady).loaded.name == "target"
+    engine.load_draft(str(files["crafted"]))
+    assert "makes the engine crash (SIGABRT" in posts.until(Trouble).text
+
+    engine.write(asked()[1])
+    assert posts.until(Ended).reply.text

@@ -18,10 +18,12 @@ from textual.widgets import Button, DataTable, Static
 
 from specchat.catalogue import Catalogue, Model, ModelFile, PackageSource
 from specchat.downloads import DownloadError, Fetch, Store
+from specchat.own_models import OwnModels
+from specchat.recommended import memory_bytes
+from specchat.tui.fetches import Fetches, State, in_short
 from specchat.tui.screens.downloading import WINDOW_S, Follower, Progressed, Stopped, duration
 from specchat.tui.screens.fetching import Fetching
 from specchat.tui.screens.line import Line
-from specchat.tui.screens.model_facts import memory_bytes
 from specchat.tui.screens.models import ModelChoice, ModelScreen
 from specchat.tui.screens.question import Question
 from tests.specchat.test_downloads import write_wheel
@@ -90,7 +92,8 @@ class Host(App[None]):
         super().__init__()
         self.store = Store(folder, fetch=fetch)
         shelf = SimpleNamespace(catalogue=Catalogue(models, models[0].id, models[0].id), store=self.store)
-        self.models = ModelScreen(cast("Shelf", shelf), loaded, free_bytes)
+        self.fetches = Fetches(self.store, OwnModels(folder))
+        self.models = ModelScreen(cast("Shelf", shelf), self.fetches, loaded, free_bytes)
         self.answers: list[ModelChoice | None] = []
 
     def on_mount(self) -> None:
@@ -121,8 +124,8 @@ class Host(App[None]):
 
     @property
     def fetching(self) -> bool:
-        """Whether a fetch runs."""
-        return self.models.query_one(Fetching).running
+        """Whether a fetch is shown."""
+        return self.models.query_one(Fetching).has_class("-running")
 
 
 def drive(
@@ -138,7 +141,9 @@ def drive(
 
 
 async def settle(pilot: Pilot[None]) -> None:
-    await pilot.app.workers.wait_for_complete()
+    """Until the queue is empty and what it said is shown."""
+    assert isinstance(pilot.app, Host)
+    assert await asyncio.to_thread(pilot.app.fetches.wait, 30)
     await pilot.pause()
 
 
@@ -213,6 +218,18 @@ def test_a_draft_that_is_not_here_is_not_chosen(tmp_path: Path) -> None:
     assert drive(Host(tmp_path, Index()), steps) == [ModelChoice("big", None)]
 
 
+def test_t_chooses_the_marked_model_for_a_trial_where_it_is_here(tmp_path: Path) -> None:
+    put(tmp_path, ONLY)
+    host = Host(tmp_path, Index())
+
+    async def steps(pilot: Pilot[None]) -> None:
+        await pilot.press("t")
+        assert "big is not here yet: p fetches it" in host.said("news")
+        await pilot.press("up", "t")
+
+    assert drive(host, steps) == [ModelChoice("helper", None, is_trial=True)]
+
+
 def test_the_loaded_model_is_marked_first(tmp_path: Path) -> None:
     put(tmp_path, BIG, LITTLE)
 
@@ -227,7 +244,7 @@ def test_a_model_that_only_drafts_is_not_chosen(tmp_path: Path) -> None:
     host = Host(tmp_path, Index())
 
     async def steps(pilot: Pilot[None]) -> None:
-        await pilot.press("down", "down", "enter")
+        await pilot.press("up", "enter")
         assert "only drafts" in host.said("news")
 
     assert drive(host, steps) == []
@@ -301,13 +318,87 @@ def test_the_progress_is_shown_and_the_screen_answers_keys_meanwhile(tmp_path: P
     async def steps(pilot: Pilot[None]) -> None:
         await pilot.press("p", "enter")
         await reach(pilot, index.reached)
-        assert host.progress == "big: 3 kB of 9 kB, 33 %, part 2 of 3"
+        assert host.progress == "big: 3 kB of 9 kB, 33 %, part 2 of 3\nwaiting: small"
         await pilot.press("down")
         assert "The small" in host.said("about")
         await pilot.press("p")
-        assert "one at a time" in host.said("news")
+        assert "small is being fetched" in host.said("news")
         index.go_on.set()
         await settle(pilot)
+
+    drive(host, steps)
+
+
+def test_models_are_fetched_one_after_the_other_in_the_order_they_were_asked_for(tmp_path: Path) -> None:
+    index = Index(stop_at="big-part1")
+    host = Host(tmp_path, index)
+
+    async def steps(pilot: Pilot[None]) -> None:
+        await pilot.press("p", "right", "enter")
+        await reach(pilot, index.reached)
+        await pilot.press("down", "down", "p", "enter")
+        await pilot.press("up", "p", "enter")
+        await pilot.pause()
+        assert [row[6] for row in host.rows] == ["33 %", "waiting", "waiting", "-"]
+        assert host.progress.splitlines()[1] == "waiting: helper, small"
+        index.go_on.set()
+        await settle(pilot)
+        assert [row[6] for row in host.rows] == ["here", "here", "here", "-"]
+        assert not host.fetching
+
+    drive(host, steps)
+    assert index.calls == ["big-part0", "big-part1", "big-part2", "helper-part0", "small-part0"]
+
+
+def test_one_that_waits_is_taken_out_and_the_others_go_on(tmp_path: Path) -> None:
+    index = Index(stop_at="big-part1")
+    host = Host(tmp_path, index)
+
+    async def steps(pilot: Pilot[None]) -> None:
+        await pilot.press("p", "enter")  # with its draft
+        await reach(pilot, index.reached)
+        await pilot.press("down", "x")
+        await pilot.pause()
+        assert "stopped" in host.said("news")
+        assert [row[6] for row in host.rows[:2]] == ["33 %", "-"]
+        index.go_on.set()
+        await settle(pilot)
+        assert [row[6] for row in host.rows[:2]] == ["here", "-"]
+
+    drive(host, steps)
+
+
+def test_all_fetches_are_stopped_by_one_key(tmp_path: Path) -> None:
+    index = Index(stop_at="big-part1")
+    host = Host(tmp_path, index)
+
+    async def steps(pilot: Pilot[None]) -> None:
+        await pilot.press("p", "enter")
+        await reach(pilot, index.reached)
+        await pilot.press("X")
+        index.go_on.set()
+        await settle(pilot)
+        assert [row[6] for row in host.rows[:2]] == ["part", "-"]
+        assert not host.fetching
+
+    drive(host, steps)
+    assert index.calls == ["big-part0", "big-part1"]
+
+
+def test_a_fetch_that_fails_lets_the_next_begin_and_its_reason_is_kept(tmp_path: Path) -> None:
+    def index(requirement: str, folder: Path) -> Path:
+        if requirement.startswith("big"):
+            raise DownloadError("the index is closed")
+        return write_wheel(folder, requirement.removesuffix("==1.0"), SMALL[0])
+
+    host = Host(tmp_path, index)
+
+    async def steps(pilot: Pilot[None]) -> None:
+        await pilot.press("p", "enter")
+        await settle(pilot)
+        states = {row[1]: row[6] for row in host.rows}
+        assert (states["big"], states["small"]) == ("failed", "here")
+        assert "the index is closed; p tries again" in host.said("about")
 
     drive(host, steps)
 
@@ -324,7 +415,7 @@ def test_a_stopped_fetch_keeps_what_has_arrived_and_the_next_one_goes_on_from_th
         await settle(pilot)
         assert not host.fetching
         assert "stopped" in host.said("news")
-        assert host.rows[0][6] == "-"
+        assert host.rows[0][6] == "part"
         assert (tmp_path / f"{BIG.file.name}.part").stat().st_size >= 3000
         index.calls.clear()
         index.stop_at = ""
@@ -346,7 +437,7 @@ def test_a_fetch_that_fails_says_why_in_words_that_are_not_markup(tmp_path: Path
     async def steps(pilot: Pilot[None]) -> None:
         await pilot.press("p", "enter")
         await settle(pilot)
-        assert host.said("news") == "the index said [bold] \u241b[31m[/] no"
+        assert host.said("news").endswith(": the index said [bold] \u241b[31m[/] no")
         assert not host.fetching
         assert "\x1b" not in host.export_screenshot()
 
@@ -369,7 +460,7 @@ def test_a_fault_in_the_thread_is_shown_and_ends_the_fetch(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("key", ["escape", "enter"])
-def test_leaving_while_a_fetch_runs_asks_and_can_be_taken_back(tmp_path: Path, key: str) -> None:
+def test_leaving_asks_nothing_and_the_fetch_goes_on(tmp_path: Path, key: str) -> None:
     put(tmp_path, LITTLE)
     index = Index(stop_at="big-part1")
     host = Host(tmp_path, index)
@@ -377,34 +468,49 @@ def test_leaving_while_a_fetch_runs_asks_and_can_be_taken_back(tmp_path: Path, k
     async def steps(pilot: Pilot[None]) -> None:
         await pilot.press("p", "enter")
         await reach(pilot, index.reached)
-        await pilot.press("down", key)
-        assert "Stop fetching and leave" in host.question
-        await pilot.press("enter")
-        assert host.fetching
-        assert host.answers == []
-        await pilot.press(key, "right", "enter")
+        await pilot.press("up", key)
         await pilot.pause()
+        assert not isinstance(host.screen, ModelScreen)
         index.go_on.set()
+        await settle(pilot)
 
     answer = ModelChoice("small", None) if key == "enter" else None
     assert drive(host, steps) == [answer]
+    assert (tmp_path / BIG.file.name).read_bytes() == b"".join(PARTS)
+
+
+def test_closing_the_queue_stops_it_and_keeps_the_part(tmp_path: Path) -> None:
+    index = Index(stop_at="big-part1")
+    fetches = Fetches(Store(tmp_path, fetch=index), OwnModels(tmp_path))
+    heard: list[State] = []
+    fetches.listen(lambda fetch: heard.append(fetch.state))
+    fetches.add([BIG, LITTLE])
+    assert index.reached.wait(30)
+    threading.Timer(0.1, index.go_on.set).start()
+
+    assert fetches.close()
+
     assert index.calls == ["big-part0", "big-part1"]
-    assert (tmp_path / f"{BIG.file.name}.part").exists()
+    assert [heard[0], *heard[-2:]] == [State.WAITING, State.STOPPED, State.STOPPED]
+    assert (tmp_path / f"{BIG.file.name}.part").stat().st_size >= 3000
 
 
-def test_quitting_the_app_stops_a_fetch(tmp_path: Path) -> None:
-    index = Index(stop_at="big-part0")
-    host = Host(tmp_path, index)
+def test_a_model_that_is_asked_for_twice_is_fetched_once_and_one_that_failed_again(tmp_path: Path) -> None:
+    index = Index(stop_at="small-part0")
+    fetches = Fetches(Store(tmp_path, fetch=index), OwnModels(tmp_path))
+    fetches.add([LITTLE])
+    fetches.add([LITTLE])
+    index.go_on.set()
+    assert fetches.wait(30)
+    assert index.calls == ["small-part0"]
 
-    async def run() -> None:
-        async with host.run_test() as pilot:
-            await pilot.press("p", "enter")
-            await reach(pilot, index.reached)
-        index.go_on.set()
-
-    asyncio.run(run())  # which waits for the thread
-
-    assert index.calls == ["big-part0"]
+    fetches.add([replace(HUGE, sources=())])  # no source has it
+    assert fetches.wait(30)
+    (little, huge) = fetches.all()
+    assert (little.state, huge.state) == (State.DONE, State.FAILED)
+    assert in_short(fetches.all()) == ""
+    fetches.tidy()
+    assert fetches.all() == []
 
 
 def test_a_filter_shows_the_models_that_hold_all_its_words_and_escape_drops_it(tmp_path: Path) -> None:

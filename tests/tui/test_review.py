@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -481,7 +482,7 @@ def test_a_written_file_is_closed_and_the_review_leaves_when_all_is_done() -> No
         await press(pilot, "ynnw")
         host.review.wrote(0, "7f3a")
         await press(pilot, "{")
-        assert "written, specchat undo 7f3a" in host.text("file")
+        assert "written, /undo 7f3a" in host.text("file")
         await press(pilot, "nu")
         assert decisions(host.review.state)[:3] == ["a", "r", "r"]
         assert host.left == 0
@@ -626,3 +627,78 @@ def test_the_list_of_files_says_what_is_decided_and_what_is_flagged() -> None:
         assert second.endswith("0/1")
 
     drive([cache(), rewritten(README, NEW_README, "README.md")], steps, (120, 40))
+
+
+# Going about.
+
+
+def test_j_and_k_go_to_hunks_that_are_not_decided_and_capitals_to_all() -> None:
+    async def steps(host: Host, pilot: Pilot[None]) -> None:
+        await press(pilot, "]y")  # the second is decided, the third is looked at
+        await press(pilot, "k")
+        assert host.review.state.position == 0
+        await press(pilot, "j")
+        assert host.review.state.position == 2
+        await press(pilot, "K")
+        assert host.review.state.position == 1
+        await press(pilot, "JJ")
+        assert (host.review.state.number, host.review.state.position) == (1, 0)
+        await press(pilot, "yj")  # back to an open one; behind it there is none
+        at = (host.review.state.number, host.review.state.position)
+        await press(pilot, "DJKjk")
+        assert host.review.state.n_open == 0
+        assert at[0] == 0
+
+    drive(both(), steps)
+
+
+def test_a_text_is_found_in_old_and_new_lines_of_all_files_and_again_without_typing_it() -> None:
+    async def steps(host: Host, pilot: Pilot[None]) -> None:
+        state = host.review.state
+        await press(pilot, "/")
+        await pilot.press(*"JUMPED", "enter")
+        await pilot.pause()
+        assert state.number == 1
+        await press(pilot, "/")
+        await pilot.press(*"items", "enter")
+        await pilot.pause()
+        assert (state.number, state.position) == (0, 2)
+        await press(pilot, "/")
+        await pilot.press(*"[b]gone", "enter")
+        await pilot.pause()
+        assert (state.number, state.position) == (0, 2)
+        assert host.said()[-1] == "no hunk holds [b]gone"
+        await press(pilot, "/")
+        await pilot.press("escape")
+        assert host.shows_review
+
+    drive(both(), steps)
+
+
+def test_one_file_is_written_alone() -> None:
+    async def steps(host: Host, pilot: Pilot[None]) -> None:
+        await press(pilot, "A{W")
+        assert [each.number for each in host.writes[0].files] == [0]
+        await press(pilot, "}W")
+        assert [each.number for each in host.writes[1].files] == [1]
+
+    drive(both(), steps)
+
+
+def test_the_part_and_what_is_to_be_known_of_a_file_are_shown() -> None:
+    file = replace(cache(), part="lines 5-30", remarks=("it stands outside the folder: /srv/[b]x[/b]",))
+
+    async def steps(host: Host, pilot: Pilot[None]) -> None:
+        assert "lines 5-30" in host.text("file")
+        assert "NOTE    it stands outside the folder: /srv/[b]x[/b]" in host.text("why")
+
+    drive([file], steps, (120, 40))
+
+
+def test_a_short_name_leaves_the_facts_of_its_file_on_the_line() -> None:
+    for name in ("a", "m.py", "src/cache.py", "a/long/way/to/a/file/that/has/a/name/of/its/own.py"):
+        state = Reviewing([replace(rewritten(OLD, NEW, name), facts="utf-8  LF  0644")])
+        for width in (60, 80, 120):
+            line = review_words.file_line(state, width, side_by_side=False)
+            assert "hunk 1 of 3" in line.plain
+            assert line.cell_length == width

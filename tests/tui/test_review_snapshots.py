@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from textual.widgets import Input, TextArea
 
+from specchat.rewrite.recipes import Recipe, Variable
+from specchat.tui.rewrite_results import summed_up
+from specchat.tui.screens.rewrite_ask import RewriteAsk
 from specchat.tui.screens.rewriting import RewritingScreen
+from specchat.tui.screens.summary import SummaryScreen
 from tests.tui.conftest import PICTURES, Compare
 from tests.tui.reviews import Host, both, press
 from tests.tui.test_rewriting import Done
@@ -22,7 +27,19 @@ SCREENS = {
     "leave": "aq",
     "help": "?",
     "rewriting": "",
+    "ask": "",
+    "recipe": "",
+    "summary": "",
 }
+RECIPE = Recipe(
+    "proofread", "spelling", "Correct spelling and nothing else. Tone: {tone}.", (Variable("tone", "plain"),)
+)
+PRICE = "9,100 tokens: about 24 s if little changes, 2 min 10 s if all of it does (est)"
+ROWS = [
+    ("notes.md", "written, 3 of 4 changes; /undo 7f3a takes it back"),
+    ("src/cache.py", "nothing to change"),
+    ("logo.png", "logo.png is not text: it holds NUL bytes"),
+]
 CASES = [(screen, theme, size) for screen in SCREENS for theme in THEMES for size in SIZES]
 
 
@@ -35,7 +52,7 @@ def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Input, "_toggle_cursor", lambda line: None)
 
 
-def picture(screen: str, theme: str, size: tuple[int, int]) -> str:
+def picture(screen: str, theme: str, size: tuple[int, int], tmp_path: Path) -> str:
     """What a screen looks like."""
     host = Host(both())
     host.theme = theme
@@ -49,14 +66,29 @@ def picture(screen: str, theme: str, size: tuple[int, int]) -> str:
                 await host.push_screen(running)
                 running.show(Done())
                 running.show_guesser("auto > lookup: the last 14 tokens match cache.py:88")
+            elif screen in ("ask", "recipe"):
+                ask = RewriteAsk(tmp_path, "notes.md src/*.py", "", ("fix spelling",), lambda: [RECIPE])
+                await host.push_screen(ask)
+                await host.workers.wait_for_complete()
+                await pilot.pause()
+                ask.tell_price(ask.meant.targets, PRICE, is_problem=False)
+                if screen == "recipe":
+                    await pilot.press("ctrl+r", "enter")
+            elif screen == "summary":
+                await host.push_screen(SummaryScreen(summed_up(ROWS), ROWS))
             return await at_rest(pilot)
 
     return asyncio.run(go())
 
 
 @pytest.mark.parametrize(("screen", "theme", "size"), CASES, ids=[name_of(*case) for case in CASES])
-def test_a_screen_looks_as_it_did(same_picture: Compare, screen: str, theme: str, size: tuple[int, int]) -> None:
-    same_picture(f"review/{name_of(screen, theme, size)}", picture(screen, theme, size))
+def test_a_screen_looks_as_it_did(
+    same_picture: Compare, tmp_path: Path, screen: str, theme: str, size: tuple[int, int]
+) -> None:
+    for name in ("notes.md", "src/cache.py", "src/keys.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    same_picture(f"review/{name_of(screen, theme, size)}", picture(screen, theme, size, tmp_path))
 
 
 def test_every_kept_picture_is_compared() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from textual.pilot import Pilot
 
+from specchat.session import ChatSession
 from specchat.settings import Settings, SettingsFile
 from specchat.tui.app import SpecchatApp
-from specchat.tui.engine_thread import Wanted
-from specchat.tui.rewriting import HunkJob, RewriteJob
+from specchat.tui.engine_thread import EngineJob, Wanted
 from specchat.tui.screens.review import ReviewScreen
 from specchat.tui.screens.rewriting import RewritingScreen
 from specchat.tui.start import Start
@@ -27,11 +28,20 @@ class RewritingEngine(ScriptedEngine):
     """Runs the jobs at once."""
 
     writes: Writes
-    before: Callable[[RewriteJob | HunkJob], None] = staticmethod(lambda job: None)
+    before: Callable[[EngineJob], None] = staticmethod(lambda job: None)
+    prepared: Callable[[ScriptedModel], None] = staticmethod(lambda model: None)
+    n_ctx = 20_000
+    limit: int | None = None  # tokens of a reply
+    session: ChatSession | None = None  # one for all, so that what was begun can go on
 
-    def rewrite(self, job: RewriteJob | HunkJob) -> None:
+    def rewrite(self, job: EngineJob) -> None:
         self.before(job)
-        job.run(session_on(ScriptedModel(self.writes)), self._post, lambda: None)
+        if self.session is None:
+            model = ScriptedModel(self.writes, self.n_ctx)
+            self.prepared(model)
+            self.session = session_on(model, max_tokens=self.limit)
+        cast(ScriptedModel, self.session.engines.target).script = self.writes
+        job.run(self.session, self._post, lambda: None)
 
 
 def app_that(tmp_path: Path, writes: Writes) -> SpecchatApp:
@@ -47,6 +57,7 @@ def app_that(tmp_path: Path, writes: Writes) -> SpecchatApp:
 @pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPECCHAT_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("SPECCHAT_CONFIG", str(tmp_path / "config.toml"))
 
 
 async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
@@ -103,23 +114,6 @@ def test_a_file_that_cannot_be_rewritten_is_told_before_the_model_runs(tmp_path:
         assert not isinstance(app.screen, RewritingScreen)
 
     drive(app, keys)
-
-
-def test_a_stopped_rewrite_is_never_written(tmp_path: Path) -> None:
-    file = tmp_path / "notes.py"
-    file.write_text(TEXT)
-    app = app_that(tmp_path, edited(lambda text: text.replace("beta = 2", "beta = 20")))
-
-    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
-        assert isinstance(app.engine, RewritingEngine)
-        app.engine.before = lambda job: job.stop() if isinstance(job, RewriteJob) else None
-        await asked(pilot, app)
-        await until(pilot, lambda: app._progress_screen is None and app._job is None)
-        await pilot.press("y", "w")
-        await pilot.pause()
-
-    drive(app, keys)
-    assert file.read_text() == TEXT
 
 
 def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:

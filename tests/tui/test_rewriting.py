@@ -1,9 +1,8 @@
-"""The screens before and during a rewrite, and what becomes of one in the review."""
+"""The screen during a rewrite, and what becomes of one in the review."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from textual.app import App
 from textual.message import Message
 from textual.pilot import Pilot
 from textual.screen import Screen
-from textual.widgets import Input, ProgressBar, Static
+from textual.widgets import ProgressBar, Static
 
 from specchat.rewrite.align import Replaced
 from specchat.rewrite.checks import Problem, Rails
@@ -24,11 +23,10 @@ from specchat.rewrite.hunks import Decision
 from specchat.rewrite.outcome import Record, completed, cut_off
 from specchat.rewrite.part import Part, whole
 from specchat.rewrite.prompt import ask_for
-from specchat.rewrite.source import SourceFile, source_of
+from specchat.rewrite.source import SourceFile, read_source, source_of
 from specchat.tui.rewrite_progress import SURE_COPIES, copying, edits
 from specchat.tui.rewritten import facts_of, figures_of, reviewed_file
-from specchat.tui.screens.files import FilePicker
-from specchat.tui.screens.rewrite_ask import RewriteAsk, RewriteWanted, words_of
+from specchat.tui.screens.review_help import ReviewHelp
 from specchat.tui.screens.rewriting import RewritingScreen
 from speculation.stats import ENOUGH_STEPS
 from speculation.types import Finish, Step
@@ -141,7 +139,9 @@ def test_reading_is_shown_until_the_first_step() -> None:
         screen.show(Done())
         assert host.text("rewriting-figures").startswith("line 318/480")
         screen.begin("other.py", 2, 5)
+        screen.show_forecast("about 9 s")
         assert host.text("rewriting-figures") == "reading ..."
+        assert host.text("rewriting-edits") == "about 9 s"
 
     drive(screen, steps)
 
@@ -175,6 +175,36 @@ def test_escape_stops_also_after_tab_and_the_screen_waits_for_the_end() -> None:
     drive(screen, steps)
 
 
+def test_files_before_this_one_and_parts_of_a_long_one_are_counted() -> None:
+    screen = RewritingScreen("a", "b", 3, 5)
+
+    async def steps(host: Host, pilot: Pilot[None]) -> None:
+        assert not screen.query_one("#rewriting-results").display
+        screen.show_results("1 changed, 1 not done")
+        screen.show(Done(), 2, 4)
+        await pilot.pause()
+        assert host.text("rewriting-results") == "so far  1 changed, 1 not done"
+        assert screen.query_one("#rewriting-results").display
+        assert host.text("rewriting-figures").endswith("part 2/4")
+
+    drive(screen, steps)
+
+
+def test_it_leaves_as_soon_as_nothing_lies_over_it() -> None:
+    screen = RewritingScreen("a", "b")
+
+    async def steps(host: Host, pilot: Pilot[None]) -> None:
+        await host.push_screen(ReviewHelp())
+        screen.close()
+        await pilot.pause()
+        assert screen in host.screen_stack
+        await pilot.press("escape")
+        await settle(pilot)
+        assert screen not in host.screen_stack
+
+    drive(screen, steps)
+
+
 def test_ctrl_g_asks_for_another_guesser() -> None:
     screen = RewritingScreen("a", "b")
 
@@ -203,136 +233,6 @@ def test_the_progress_fits_every_size_and_hostile_names_show_literally(size: tup
         assert "[red]\u241b[31m]0;title\u2407[/]" in host.text("rewriting-guesser")
 
     drive(screen, steps, size)
-
-
-# What to rewrite.
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", ("", "")),
-        ("notes.md", ("notes.md", "")),
-        ("notes.md  fix spelling ", ("notes.md", "fix spelling")),
-        ('"my notes.md" fix it', ("my notes.md", "fix it")),
-        ("'my notes.md'", ("my notes.md", "")),
-        ('"no end fix', ('"no', "end fix")),
-        ("[/red] x", ("[/red]", "x")),
-    ],
-)
-def test_what_stands_behind_the_command(text: str, expected: tuple[str, str]) -> None:
-    assert words_of(text) == expected
-
-
-def test_a_path_and_an_instruction_are_handed_back(tmp_path: Path) -> None:
-    (tmp_path / "notes.md").write_text("x")
-
-    async def steps(host: Host, pilot: Pilot[None]) -> None:
-        await pilot.press(*"notes.md", "enter")
-        assert host.answers == []
-        await pilot.press(*"shorter", "enter")
-
-    assert drive(RewriteAsk(tmp_path), steps).answers == [RewriteWanted(tmp_path / "notes.md", "shorter")]
-
-
-def test_what_was_said_already_is_not_asked_again(tmp_path: Path) -> None:
-    (tmp_path / "notes.md").write_text("x")
-
-    async def steps(host: Host, pilot: Pilot[None]) -> None:
-        await pilot.press("enter")
-
-    assert drive(RewriteAsk(tmp_path, "notes.md", "fix it"), steps).answers == [
-        RewriteWanted(tmp_path / "notes.md", "fix it")
-    ]
-
-
-def test_what_is_no_file_is_said_and_stays(tmp_path: Path) -> None:
-    async def steps(host: Host, pilot: Pilot[None]) -> None:
-        await pilot.press("enter")
-        assert "which file?" in host.text("ask-about")
-        for path in ("gone.md", str(tmp_path), "a\0b", "[/red]\x1b"):
-            host.shown.query_one("#ask-path", Input).value = path
-            await settle(pilot)
-            await pilot.press("enter")
-            assert "is no file" in host.text("ask-about")
-        assert "\x1b" not in host.export_screenshot()
-        assert host.answers == []
-        await pilot.press("escape")
-
-    assert drive(RewriteAsk(tmp_path), steps).answers == [None]
-
-
-def test_an_at_sign_looks_for_a_file_and_one_that_cannot_be_typed_is_still_meant(tmp_path: Path) -> None:
-    name = "[red]\x1b[31m.py" if os.name != "nt" else "[red].py"
-    (tmp_path / name).write_text("x")
-
-    async def steps(host: Host, pilot: Pilot[None]) -> None:
-        await pilot.press("@")
-        assert isinstance(host.screen, FilePicker)
-        await settle(pilot)
-        await pilot.press("enter")
-        await settle(pilot)
-        assert "\x1b" not in host.export_screenshot()
-        await pilot.press(*"shorter", "enter")
-
-    assert drive(RewriteAsk(tmp_path), steps).answers == [RewriteWanted(tmp_path / name, "shorter")]
-
-
-def test_an_at_sign_stands_for_itself_in_the_instruction(tmp_path: Path) -> None:
-    async def steps(host: Host, pilot: Pilot[None]) -> None:
-        await pilot.press("down", "@")
-        assert host.shown.query_one("#ask-instruction", Input).value == "@"
-
-    drive(RewriteAsk(tmp_path), steps)
-
-
-def test_a_file_that_really_stands_elsewhere_is_shown_with_its_place(tmp_path: Path) -> None:
-    inside, outside = tmp_path / "work", tmp_path / "elsewhere.txt"
-    inside.mkdir()
-    outside.write_text("x")
-    os.symlink(outside, inside / "link.txt")
-
-    async def steps(host: Host, pilot: Pilot[None]) -> None:
-        for path in ("link.txt", "../elsewhere.txt", str(outside)):
-            host.shown.query_one("#ask-path", Input).value = path
-            await settle(pilot)
-            assert host.text("ask-about") == f"outside this folder: {outside.resolve()}"
-
-    drive(RewriteAsk(inside), steps, (200, 24))
-
-
-def test_what_is_known_of_a_file_stands_below_it_also_when_it_is_nothing_good(tmp_path: Path) -> None:
-    for name in ("a.md", "b.md"):
-        (tmp_path / name).write_text("x")
-
-    def about(path: Path) -> str:
-        if path.name == "b.md":
-            raise ValueError(f"{HOSTILE} is not text")
-        return "about 9 s"
-
-    async def steps(host: Host, pilot: Pilot[None]) -> None:
-        assert host.text("ask-about") == "about 9 s"
-        host.shown.query_one("#ask-path", Input).value = "b.md"
-        await settle(pilot)
-        assert "[red]\u241b[31m" in host.text("ask-about")
-        assert host.shown.query_one("#ask-about").has_class("-problem")
-        host.shown.query_one("#ask-path", Input).value = "c.md"
-        await settle(pilot)
-        assert host.text("ask-about") == ""
-
-    drive(RewriteAsk(tmp_path, "a.md", "", about), steps)
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_the_question_fits_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
-    (tmp_path / "a").write_text("x")
-
-    async def steps(host: Host, pilot: Pilot[None]) -> None:
-        await pilot.resize_terminal(*size[::-1])
-        await pilot.resize_terminal(*size)
-        await pilot.press("a", "enter", "b", "enter")
-
-    assert drive(RewriteAsk(tmp_path), steps, size).answers == [RewriteWanted(tmp_path / "a", "b")]
 
 
 # What became of it.
@@ -382,3 +282,19 @@ def test_the_facts_of_a_file_name_what_must_be_kept() -> None:
     facts = facts_of(source_of(b"\xef\xbb\xbfa\r\nb\nc", "a"), 0o100755)
     assert facts == "utf-8 BOM  CRLF 1 + LF 1  no final newline  0755"
     assert facts_of(source_of(b"", "a")) == "utf-8"
+
+
+def test_the_part_the_real_place_and_what_was_left_out_of_the_reply_are_told(tmp_path: Path) -> None:
+    inside, elsewhere = tmp_path / "work", tmp_path / "cache.py"
+    inside.mkdir()
+    elsewhere.write_text(OLD)
+    source = read_source(elsewhere)
+    part = Part(0, len(source.lines) - 1)
+    text = "<think>hm\n\x1b[31m</think>\n" + NEW[: NEW.rindex("\n", 0, -1) + 1]
+    file = reviewed_file(completed(record(source, text, part=part)), inside)
+    assert file.part == f"lines 1-{part.end}"
+    assert file.remarks == (
+        f"it stands outside the folder: {elsewhere}",
+        "left out of the reply: thinking, <think>hm \u241b[31m</think>",
+    )
+    assert reviewed_file(completed(record(source, NEW)), tmp_path).remarks == ()

@@ -15,8 +15,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
 from specchat.catalogue import Catalogue, Model, ModelFile
+from specchat.own_models import OwnModels
 from specchat.settings import Settings, ViewSettings
 from specchat.tui.app import SpecchatApp
+from specchat.tui.fetches import Fetches
 from specchat.tui.messages import ReadingShown
 from specchat.tui.screens.models import ModelScreen
 from specchat.tui.widgets.prompt import Prompt
@@ -25,6 +27,7 @@ from tests.tui.conftest import PICTURES, Compare, normalised
 from tests.tui.scripted import Piece, Script, app_on, engine_of, mixed
 
 if TYPE_CHECKING:
+    from specchat.downloads import Store
     from specchat.opening import Shelf
 
 THEMES = ("textual-dark", "textual-light")
@@ -114,13 +117,18 @@ async def settings(pilot: Pilot[None], app: SpecchatApp) -> None:
 
 
 async def models(pilot: Pilot[None], app: SpecchatApp) -> None:
-    store = SimpleNamespace(has=lambda model: model.id in HERE, path=lambda model: Path("models", model.file.name))
+    store = SimpleNamespace(
+        has=lambda model: model.id in HERE,
+        path=lambda model: Path("models", model.file.name),
+        begun=lambda model: False,
+    )
     known = tuple(
         Model(name, title, roles, draft, "qwen2", 32768, "Apache-2.0", ModelFile(f"{name}.gguf", kind, size, ""), ())
         for name, title, roles, draft, kind, size in MODELS
     )
     shelf = SimpleNamespace(catalogue=Catalogue(known, known[0].id, known[1].id), store=store)
-    await app.push_screen(ModelScreen(cast("Shelf", shelf), "qwen2.5-coder-1.5b", 6_200_000_000))
+    fetches = Fetches(cast("Store", store), OwnModels(app.folder))
+    await app.push_screen(ModelScreen(cast("Shelf", shelf), fetches, "qwen2.5-coder-1.5b", 6_200_000_000))
 
 
 async def chats(pilot: Pilot[None], app: SpecchatApp) -> None:

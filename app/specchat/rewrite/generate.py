@@ -169,8 +169,15 @@ class Rewriting:
                         session.stop()
         finally:
             self._messages, session.messages = session.messages, messages
+            self._take_up_held_back()
             if session.settings is ours:  # else somebody changed them meanwhile
                 session.settings = settings
+
+    def _take_up_held_back(self) -> None:
+        """Go on behind what was written, also where a run was given up in what may have been the closing mark."""
+        begun, written = self._messages[-1].text, self._asked.opening + self._copies.text
+        if self._finish is not Finish.STOP and written != begun and written.startswith(begun):
+            self._messages[-1] = Message(Role.ASSISTANT, written)
 
     def _progress(self, event: Wrote) -> Progress:
         copied = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from specchat.rewrite.checks import Finding, Problem, Rails
 from specchat.rewrite.errors import OutputRefused
@@ -15,7 +16,7 @@ from specchat.rewrite.part import Around, Part, changes_in, checked, reviewed
 from specchat.rewrite.partial import Piece, piece_of
 from specchat.rewrite.prompt import Asked
 from specchat.rewrite.seams import seam_findings, without_repeats
-from specchat.rewrite.source import SourceFile
+from specchat.rewrite.source import SourceFile, split_lines
 from specchat.session import Reply
 from speculation.stats import Totals, totals
 from speculation.types import Finish, Step
@@ -202,7 +203,14 @@ def _with_rest(record: Record, reached: int) -> tuple[Extracted, tuple[str, ...]
 def _whole_lines(record: Record, until: int | None = None) -> Extracted:
     """What was written up to a place, or up to the last line end."""
     end = record.text.rfind("\n") + 1 if until is None else until
-    return extract(record.text[:end], record.asked, record.old, None)
+    found = extract(record.text[:end], record.asked, record.old, None)
+    if found.stripped or not found.offsets or not found.offsets[0]:
+        return found
+    # Blank lines at the beginning, which a reply may have in front of its first mark; this one was begun with it.
+    blank = split_lines(record.text[: found.offsets[0]])
+    ends = accumulate(len(text) + len(end) for text, end in blank)
+    lines, offsets = (*(text for text, _ in blank), *found.lines), (0, *ends, *found.offsets[1:])
+    return replace(found, lines=lines, offsets=offsets)
 
 
 def _judged(

@@ -13,6 +13,8 @@ from specchat.rewrite.part import Around, Part
 from specchat.rewrite.source import SourceFile
 
 _NEAR = 64  # lines around a part that may have been written with it
+_NEAREST = 2  # lines next to a part, of which one at least is among those that were written again
+_REMOVALS = 2  # changes away from seams that take lines out
 _TELLING = 3  # letters and digits from which on a line is hardly there twice by chance
 _LONG = 10  # ... and is hardly inside another by chance
 _LIKE = 0.5  # share of an old line's words in a new one that stands for it
@@ -42,25 +44,26 @@ def without_repeats(written: Extracted, old: Sequence[str], around: Around) -> E
 def seam_findings(source: SourceFile, parts: Sequence[Part], found: Sequence[Change]) -> list[Finding]:
     """Where changes of some parts, which are in order, look like faults of a seam."""
     findings: list[Finding] = []
+    lost: list[Finding] = []
+    removals = sum(each.end - each.start > len(each.lines) for each in found)
     for i, part in enumerate(parts):
         inside = [each for each in found if part.start <= each.start and each.end <= part.end]
         if not inside:
             continue
-        first = inside[0] if inside[0].start == part.start else None
-        last = inside[-1] if inside[-1].end == part.end else None
         own = {line.strip() for line in source.texts[part.start : part.end]}
-        if first is not None:
+        if (first := inside[0]).start == part.start:
             before = _beside(source, found, first, max(0, part.start - _NEAR), part.start)
-            findings += _foreign(first, own, before, before[-1:], part.start + 1, "in front of it")
+            findings += _foreign(first, own, before[::-1], part.start + 1, "in front of it")
             if i and _meet(source, parts[i - 1], part) and _is_lost(source.texts[part.start], first):
-                findings.append(_lost(part.start + 1, "the first line behind a seam"))
-        if last is not None:
+                lost.append(Finding(Problem.SEAM, part.start + 1, "the first line behind a seam is gone"))
+        if (last := inside[-1]).end == part.end:
             behind = _beside(source, found, last, part.end, part.end + _NEAR)
-            findings += _foreign(last, own, behind, behind[:1], part.end, "behind it")
+            findings += _foreign(last, own, behind, part.end, "behind it")
             meets = i + 1 < len(parts) and _meet(source, part, parts[i + 1])
             if meets and _is_lost(source.texts[part.end - 1], last):
-                findings.append(_lost(part.end, "the last line before a seam"))
-    return findings
+                lost.append(Finding(Problem.SEAM, part.end, "the last line before a seam is gone"))
+    # A rewrite that takes lines out everywhere does so at seams too.
+    return findings + (lost if removals - len(lost) < _REMOVALS else [])
 
 
 def _repeated(lines: Sequence[str], old: Sequence[str], before: Sequence[str]) -> int:
@@ -74,32 +77,35 @@ def _repeated(lines: Sequence[str], old: Sequence[str], before: Sequence[str]) -
         run = shown[-count:]
         if texts[:count] != run or texts[count] != own[0] or own[:count] == run:
             continue
-        return filled[count][0] if count > 1 or _is_telling(run[0]) else 0
+        return filled[count][0] if count > 1 or _telling(run[0]) >= _TELLING else 0
     return 0
 
 
 def _beside(source: SourceFile, found: Sequence[Change], own: Change, start: int, end: int) -> list[str]:
-    """The filled lines of a stretch, old ones and new ones of other changes, without spaces at their ends."""
-    texts = [(start + i, line) for i, line in enumerate(source.texts[start:end])]
+    """The filled lines of a stretch, in order, old ones and new ones of other changes, without spaces at their ends."""
     inside = (each for each in found if each is not own and start <= each.start and each.end <= end)
-    texts += [(each.start, line.text) for each in inside for line in each.lines]
+    texts = [(each.start, line.text) for each in inside for line in each.lines]
+    texts += [(start + i, line) for i, line in enumerate(source.texts[start:end])]  # behind what was put in there
     return [line.strip() for _, line in sorted(texts, key=lambda each: each[0]) if line.strip()]
 
 
-def _foreign(
-    change: Change, own: set[str], beside: Sequence[str], next_to: Sequence[str], line: int, where: str
-) -> Iterator[Finding]:
-    """Lines of a change at an end of a part that stand, or nearly stand, on the other side of that end."""
-    come = [text for each in change.lines if _is_telling(text := each.text.strip()) and text not in own]
-    again = [text for text in come if text in set(beside)]
-    grows = len(change.lines) > change.end - change.start
-    if grows and again and 2 * len(again) >= len(come):
-        yield Finding(Problem.SEAM, line, f"lines that stand {where} are here once more ({len(again)})")
+def _foreign(change: Change, own: set[str], beside: Sequence[str], line: int, where: str) -> Iterator[Finding]:
+    """Lines of a change at an end of a part that stand, or nearly stand, on the other side of that end.
+
+    `beside` are the lines there, the nearest first. Those that were written again reach up to the end of the part.
+    """
+    come = [text for each in change.lines if _telling(text := each.text.strip()) >= _TELLING and text not in own]
+    nearest = [text for text in beside if _telling(text) >= _TELLING][:_NEAREST]
+    if not come or not nearest:
         return
-    for neighbour in next_to:
-        joined = any(neighbour in text and neighbour != text for text in come)
-        if joined and _telling(neighbour) >= _LONG and not any(neighbour in text for text in own):
-            yield Finding(Problem.SEAM, line, f"the line that stands {where} is here once more, inside another")
+    again = set(come) & set(beside)
+    grows = len(change.lines) > change.end - change.start
+    one = nearest[0]
+    is_inside = any(one in text and one != text for text in come) and not any(one in text for text in own)
+    if grows and 2 * len(again) >= len(set(come)) and not again.isdisjoint(nearest):
+        yield Finding(Problem.SEAM, line, f"lines that stand {where} are here once more ({len(again)})")
+    elif is_inside and _telling(one) >= _LONG:
+        yield Finding(Problem.SEAM, line, f"the line that stands {where} is here once more, inside another")
 
 
 def _is_lost(old: str, change: Change) -> bool:
@@ -110,17 +116,9 @@ def _is_lost(old: str, change: Change) -> bool:
     return not any(len(words & set(_WORD.findall(line.text))) >= _LIKE * max(1, len(words)) for line in change.lines)
 
 
-def _lost(line: int, what: str) -> Finding:
-    return Finding(Problem.SEAM, line, f"{what} is gone")
-
-
 def _meet(source: SourceFile, one: Part, other: Part) -> bool:
     """Whether nothing but blank lines stands between two parts."""
     return not any(line.strip() for line in source.texts[one.end : other.start])
-
-
-def _is_telling(line: str) -> bool:
-    return _telling(line) >= _TELLING
 
 
 def _telling(line: str) -> int:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -21,6 +21,7 @@ from specchat.live import Live
 from specchat.settings import MODES, Settings
 from specchat.tui.engine_thread import EngineThread, Wanted
 from specchat.tui.messages import Figures, Loaded, LoadProgress, ModelMissing, ModelReady, Trouble
+from specchat.tui.model_actions import ModelActions
 from specchat.tui.notes import Look, title_line
 from specchat.tui.rendering import theme_colours
 from specchat.tui.rewriting import RewriteActions
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from specchat.session import ReplySettings
 
 OF_THE_CHAT = frozenset(
-    ("settings", "panel", "guess", "tint", "models", "new_chat", "chats", "redo", "editor", "back", "rewrite")
+    ("settings", "panel", "guess", "tint", "models", "new_chat", "chats", "redo", "editor", "back", "rewrite", "undo")
 )
 WIDE = 96  # columns from which the figures stand beside the chat
 WELCOME = """specchat: a private chat that guesses ahead and never changes the answer.
@@ -46,7 +47,7 @@ Type a question and press Enter.  @ attaches a file, / lists the commands, F1 ex
 """
 
 
-class SpecchatApp(RewriteActions):
+class SpecchatApp(RewriteActions, ModelActions):
     """The full-screen chat."""
 
     TITLE = "specchat"
@@ -86,6 +87,8 @@ class SpecchatApp(RewriteActions):
         self.folder = folder or Path.cwd()
         self._chats: list[Chat] = []
         self._asked_to_leave = False
+        self._written = []
+        self.fetches = None
         self._chat = ChatView(self._look(), lambda: self.engine, now, id="chat")
         self._status = Status(id="status")
         self._panel = SpeculationPanel(id="figures")
@@ -118,6 +121,7 @@ class SpecchatApp(RewriteActions):
             self.tell(self._start.trouble, "warning")
         self.engine.start()
         self.engine.load(self._start.wanted)
+        self.call_after_refresh(self.tidy_undo)
 
     def tell(self, text: str, severity: str = "information") -> None:
         """One line for the user that goes away by itself."""
@@ -139,6 +143,8 @@ class SpecchatApp(RewriteActions):
     @on(LoadProgress)
     def _loading(self, message: LoadProgress) -> None:
         done = f"{message.done:.0%}" if message.done < 1 else "timing its steps, once for this machine"
+        if message.note:
+            done = f"{message.note}, {message.done:.0%}"
         self._status.say(f"loading {message.name}: {done}  Esc stops")
 
     @on(ModelReady)
@@ -272,23 +278,7 @@ class SpecchatApp(RewriteActions):
         chats = [chat for chat in self._chats if chat.title or chat is self.chat_view.chat]
         self.push_screen(ChatScreen(chats, self.chat_view.chat), chosen)
 
-    @work(exclusive=True, group="models", exit_on_error=False)
-    async def action_models(self, name: str = "") -> None:
-        """Choose a model, or load the one that is named."""
-        if name:
-            self._load(Wanted(model=name))
-            return
-        from specchat.machine import free_memory
-        from specchat.opening import Shelf
-        from specchat.tui.screens.models import ModelScreen
-
-        shelf = Shelf()
-        loaded = self.engine.wanted.model or shelf.catalogue.default_target
-        choice = await self.push_screen_wait(ModelScreen(shelf, loaded if self.loaded else None, free_memory()))
-        if choice is not None:
-            self._load(Wanted(model=choice.name))
-
-    def _load(self, wanted: Wanted) -> None:
+    def load_model(self, wanted: Wanted) -> None:
         """Load another model; a reply that is being written stops first."""
         self.chat_view.stop()
         context = self.settings.context
@@ -326,6 +316,8 @@ class SpecchatApp(RewriteActions):
 
     async def action_back(self) -> None:
         """Stop the reply; else close the settings; else back to the prompt."""
+        if self.stop_trying():
+            return
         if self.chat_view.stop() or self.loaded is None:
             self.engine.stop()
         elif self._settings_panel is not None:

@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from dataclasses import replace
 
+from specchat.console import say
 from specchat.settings import Settings, SettingsError, SettingsFile, settings_path
 from specchat.tui.app import SpecchatApp
 from specchat.tui.engine_thread import Wanted
@@ -30,7 +31,11 @@ def run(args: Namespace) -> int:
         fetch(wanted)
     app = SpecchatApp(Start(settings, stored, file, wanted, trouble))
     app.run()
-    if not app.engine.close():
+    unfinished = [] if app.fetches is None else [each.model for each in app.fetches.all() if each.is_open]
+    let_go = app.fetches is None or app.fetches.close()
+    for model in unfinished:
+        say(f"{model.id} is not all here yet; `specchat models pull {model.id}` goes on where it stopped")
+    if not app.engine.close() or not let_go:
         sys.stdout.flush()
         os._exit(app.return_code or 0)  # the engine is inside something that does not look up; the terminal is restored
     return app.return_code or 0
@@ -40,7 +45,7 @@ def fetch(wanted: Wanted) -> None:
     """Fetch what is missing before the screen opens: `-y` has agreed to it. Raises what `Shelf.locate` does."""
     from specchat.opening import Shelf
 
-    shelf = Shelf()
+    shelf = Shelf(say)
     name = wanted.model or shelf.catalogue.default_target
     paired = shelf.paired_draft(name)
     shelf.locate(name, agreed=True, beside=[paired] if paired is not None else [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from specchat.catalogue import CatalogueError
+from specchat.catalogue import Catalogue, CatalogueError
 from specchat.console import size
 from specchat.tui.widgets.settings_fields import DraftChoice
 
@@ -13,15 +13,18 @@ if TYPE_CHECKING:
 
 
 def draft_choices(loaded: Loaded | None) -> list[DraftChoice]:
-    """The catalogued drafts: those that are here fit as far as is known before they are loaded."""
+    """What is here, and what the catalogue pairs with the target; what is here fits as far as is known unloaded."""
     from specchat.opening import Shelf
 
     try:
-        shelf = Shelf()
+        shelf = Shelf(lambda _: None)  # what is wrong with it is told by what loads models
     except CatalogueError:
         return []
+    partners = _partners(shelf.catalogue, loaded)
     choices = []
-    for model in shelf.catalogue.models:
+    for model in shelf.catalogue.offered(shelf.store.has):
+        if model.id not in partners and not shelf.store.has(model):
+            continue
         label = f"{model.title} {model.file.quantization}, {size(model.file.size)}"
         if loaded is not None and not loaded.can_guess:
             choices.append(DraftChoice(model.id, label, False, f"{loaded.title} cannot take tokens back"))
@@ -34,3 +37,11 @@ def draft_choices(loaded: Loaded | None) -> list[DraftChoice]:
         else:
             choices.append(DraftChoice(model.id, label, True, ""))
     return choices
+
+
+def _partners(catalogue: Catalogue, loaded: Loaded | None) -> set[str]:
+    """The ids of the drafts that go with the target, or with the one that newcomers start with."""
+    targets = {catalogue.default_target}
+    if loaded is not None:
+        targets = {model.id for model in catalogue.models if model.file.name.removesuffix(".gguf") == loaded.name}
+    return {pair.draft for pair in catalogue.pairs if pair.target in targets}

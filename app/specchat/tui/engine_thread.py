@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from textual.message import Message
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.loading import Engines
     from specchat.opening import Shelf
     from specchat.session import ChatSession, ReplySettings
-    from specchat.tui.rewriting import HunkJob, RewriteJob
 
 NO_MODEL = "no model is loaded: choose one with Ctrl+L"
 _CLOSE_S = 1.5  # that closing waits for the engine to come to a halt
@@ -45,6 +44,15 @@ class Wanted:
     guess: str = "auto"
     n_ctx: int | None = None
     n_threads: int | None = None
+
+
+class EngineJob(Protocol):
+    """Something that needs the engine and reports by itself."""
+
+    def run(
+        self, session: ChatSession, post: Callable[[Message], object], between_steps: Callable[[], None], /
+    ) -> None: ...
+    def refuse(self, post: Callable[[Message], object], text: str, /) -> None: ...
 
 
 class EngineThread:
@@ -103,8 +111,8 @@ class EngineThread:
         """Write a reply after everything asked before."""
         self._jobs.put(lambda: self._write(request))
 
-    def rewrite(self, job: RewriteJob | HunkJob) -> None:
-        """Rewrite a file, or a part of one, after everything asked before."""
+    def rewrite(self, job: EngineJob) -> None:
+        """Rewrite files or a part of one, or plan that, after everything asked before."""
         self._jobs.put(lambda: self._rewrite(job))
 
     def stop(self) -> None:
@@ -142,7 +150,7 @@ class EngineThread:
         from specchat.opening import Shelf, is_path
 
         self._stopping.clear()
-        shelf = Shelf()
+        shelf = Shelf(lambda text: self._post(Trouble(text)))
         name = wanted.model or shelf.catalogue.default_target
         if is_path(name):
             path = Path(name).expanduser()
@@ -160,7 +168,7 @@ class EngineThread:
         had = self._engines is not None
         self._unload()
         try:
-            self._open(path, title, options)
+            self._open(self._harmless(shelf, path, title), title, options)
         except Exception as error:
             self._post(Trouble(in_one_line(error), fatal_to="" if had else "model"))
             if had and before.model is not None and before.model != name:
@@ -190,6 +198,24 @@ class EngineThread:
         with self._vocabulary:
             self._engines, self._session = engines, session
 
+    def _harmless(self, shelf: Shelf, path: Path, title: str) -> Path:
+        """The path to load a file by, after a trial unless somebody vouches for it. Raises what `tried` does."""
+        from specchat.kept import kept_trials
+        from specchat.trial import NOTE, tried, vouched_for
+
+        if vouched_for(path, shelf.catalogue.models, shelf.store):
+            return path
+        shown = -1.0
+
+        def progress(done: float) -> bool:
+            nonlocal shown
+            if done - shown >= 0.01:
+                shown = done
+                self._post(LoadProgress(title, done, NOTE))
+            return not (self._stopping.is_set() or self._closing)
+
+        return tried(path, kept_trials(), progress)
+
     def _equip(self, shelf: Shelf, wanted: Wanted) -> None:
         """Draft and guesser as wanted, as far as they are here."""
         session = self._session
@@ -214,7 +240,7 @@ class EngineThread:
             engines.drop_draft()
             session.guess = session.guess  # takes the draft model out of the engine's guessers
         else:
-            shelf = shelf or Shelf()
+            shelf = shelf or Shelf(lambda _: None)  # what is wrong with it was told when the target was loaded
             if name == "auto":
                 paired = None if self._wanted.model is None else shelf.paired_draft(self._wanted.model)
                 if paired is None:
@@ -223,7 +249,8 @@ class EngineThread:
             path = Path(name).expanduser() if is_path(name) else shelf.store.path(shelf.catalogue.find(name))
             if not is_path(name) and not shelf.store.has(shelf.catalogue.find(name)):
                 raise ValueError(f"{name} is not here yet: fetch it in the models screen (Ctrl+L)")
-            engines.load_draft(path)
+            self._stopping.clear()  # what was stopped before is not meant
+            engines.load_draft(self._harmless(shelf, path, path.stem))
             session.guess = session.guess
         self._ready(None)
 
@@ -287,7 +314,7 @@ class EngineThread:
 
     # Replies and rewrites.
 
-    def _rewrite(self, job: RewriteJob | HunkJob) -> None:
+    def _rewrite(self, job: EngineJob) -> None:
         if self._session is None:
             job.refuse(self._post, NO_MODEL)
             return

@@ -13,6 +13,7 @@ from specchat.provenance import Span
 if TYPE_CHECKING:  # these load the engine, which the first frame must not wait for
     from specchat.conversation import Message as Said
     from specchat.session import Checked, Reply
+    from specchat.tui.fetches import Fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class LoadProgress(Message):
 
     name: str
     done: float
+    note: str = ""  # what else is being done to it, and how far that is
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, LoadProgress)
@@ -64,6 +66,36 @@ class Trouble(Message):
     text: str
     fatal_to: str = ""  # "model" when no model is loaded now
     guess: str = ""  # who guesses as before, when another guesser could not be had
+
+
+@dataclass
+class FetchMoved(Message):
+    """A fetch of a model has come further or has ended."""
+
+    fetch: Fetch
+
+    def can_replace(self, message: Message) -> bool:
+        # The end of one is never lost.
+        return isinstance(message, FetchMoved) and self.fetch.is_open and message.fetch.is_open
+
+
+@dataclass
+class TryMoved(Message):
+    """How far a draft model is through the replies it is tried on, 0 to 1."""
+
+    draft: str
+    done: float
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, TryMoved)
+
+
+@dataclass
+class TryEnded(Message):
+    """What a draft model would have given, or why that was not found out, in a line."""
+
+    text: str
+    is_problem: bool = False
 
 
 @dataclass

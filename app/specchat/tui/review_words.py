@@ -18,6 +18,7 @@ from specchat.tui.widgets.status import fitted
 REASONS = 4  # lines of them at most
 
 _SIGNS = {Decision.OPEN: "[ ]", Decision.ACCEPTED: "[+]", Decision.REJECTED: "[-]"}
+_SHORT = 12  # columns that a text keeps at the left
 _NARROW = 40  # columns under which a list has no room for reasons
 
 # Key, what it does, how much it is missed where there is no room (0: most).
@@ -35,6 +36,8 @@ _KEYS = (
     ("v", "side by side", 5),
     ("o", "order", 5),
     ("w", "write accepted", 0),
+    ("W", "this file", 5),
+    ("/", "find", 4),
     ("q", "leave", 1),
     ("?", "help", 0),
 )
@@ -54,20 +57,21 @@ def file_line(state: Reviewing, width: int, *, side_by_side: bool) -> Content:
     accepted = len(file.of(Decision.ACCEPTED))
     undo = state.written.get(number)
     if undo is not None:
-        place = f"written, specchat undo {label(undo)}"
+        place = f"written, /undo {label(undo)} takes it back"
     elif not file.review.hunks:
         place = "nothing changed"
     else:
         place = f"{_sign(state, state.listed[state.position])} hunk {state.position + 1} of {len(file.review.hunks)}"
     parts = [
         (3, f"file {number + 1} of {len(state.files)}" if len(state.files) > 1 else ""),
+        (3, label(file.part)),
         (4, label(file.facts)),
         (5, f"{file.kept_share:.0%} of the lines kept"),
         (2, f"{accepted} accepted" if accepted and undo is None else ""),
         (6, "side by side" if side_by_side else "unified"),
         (1, place),
     ]
-    rest = fitted(parts, max(0, width - min(cell_len(file.name), width // 2) - 2))
+    rest = fitted(parts, max(0, width - max(_SHORT, min(cell_len(file.name), width // 2)) - 2))
     return _spread([], file.name, rest, width, "bold")
 
 
@@ -124,6 +128,7 @@ def reasons(state: Reviewing) -> Content:
             lines.insert(0, ("REDO", "this hunk is being written anew; go on with the others meanwhile"))
         lines += [(_problem(each), each.reason + _consequence(each)) for each in file.findings_of(hunk)]
         lines += [(_kind(each), _why(each)) for each in file.flags_of(hunk)]
+    lines += [("NOTE", each) for each in file.remarks]
     shown = [Content.assemble((f"{name:<8}", "bold $text-warning"), label(text)) for name, text in lines[:REASONS]]
     return Content("\n").join(shown)
 
@@ -141,7 +146,7 @@ def keys(width: int, lines: int = 2) -> Content:
 def _spread(head: Sequence[tuple[str, str]], text: str, right: str, width: int, style: str = "") -> Content:
     """Something at the left and something at the right; the text between gives way where there is no room."""
     taken = sum(cell_len(each) for each, _ in head)
-    right = right if width - taken - cell_len(right) > 12 else ""
+    right = right if width - taken - cell_len(right) > _SHORT else ""
     text = shortened(text, max(0, width - taken - cell_len(right) - 2 * bool(right)))
     gap = " " * max(0, width - taken - cell_len(text) - cell_len(right))
     return Content.assemble(*head, (text, style), f"{gap}{right}")

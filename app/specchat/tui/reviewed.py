@@ -25,6 +25,8 @@ class ReviewedFile:
     flags: tuple[Flag, ...] = ()
     findings: tuple[Finding, ...] = ()
     facts: str = ""  # encoding, line ends, mode, such as "utf-8  CRLF  0644"
+    part: str = ""  # the lines that the model was to write again, such as "lines 10-40"; "" for all
+    remarks: tuple[str, ...] = ()  # what else is to be known of the file, each fit to be shown
     figures: str = ""  # one line: what the rewrite took
     unread_from: int | None = None  # the first old line, from 0, that was taken without the model having written it
     least_sure: Mapping[str, float] = field(default_factory=dict)  # hunk -> smallest probability of a word in it
@@ -52,6 +54,11 @@ class ReviewedFile:
     def findings_of_all(self) -> list[Finding]:
         """What was found at no hunk in particular."""
         return [each for each in self.findings if each.problem in _OF_THE_FILE]
+
+    def holds(self, hunk: Hunk, text: str) -> bool:
+        """Whether an old or a new line of a hunk holds a text, in either case."""
+        lines = [*self.review.source.texts[hunk.start : hunk.end], *self.review.new_lines(hunk.id)]
+        return any(text.casefold() in line.casefold() for line in lines)
 
     @property
     def kept_share(self) -> float:

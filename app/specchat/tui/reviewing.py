@@ -84,6 +84,28 @@ class Reviewing:
             number += step
         return False
 
+    def move_open(self, step: int) -> bool:
+        """Go to the next hunk that is not decided or to the one before, also in other files; False where none is."""
+        number, at = self.number, self._at[:]
+        while self.move(step):
+            if self.hunk is not None and self.number not in self.written and self._open(self.number, [self.hunk]):
+                return True
+        self.number, self._at = number, at
+        return False
+
+    def find(self, text: str) -> bool:
+        """Go to the next hunk that holds a text, in either case, in its old or its new lines; False where none does."""
+        number, at = self.number, self._at[:]
+        n_hunks = sum(len(file.review.hunks) for file in self.files)
+        for _ in range(n_hunks):
+            if not self.move(1):
+                self.number = next(i for i, file in enumerate(self.files) if file.review.hunks)
+                self._at[self.number] = self.listed[0].id
+            if self.hunk is not None and self.file.holds(self.hunk, text):
+                return True
+        self.number, self._at = number, at
+        return False
+
     def move_file(self, step: int) -> bool:
         """Go to the next file or the one before; False where there is none."""
         if not 0 <= self.number + step < len(self.files):
@@ -184,8 +206,13 @@ class Reviewing:
     @property
     def selection(self) -> list[Selected]:
         """The accepted hunks of each file that has some and is not written yet."""
+        return self.selected(range(len(self.files)))
+
+    def selected(self, numbers: Iterable[int]) -> list[Selected]:
+        """The same of some files only."""
         found = []
-        for number, file in enumerate(self.files):
+        for number in numbers:
+            file = self.files[number]
             hunks = [] if number in self.written else file.of(Decision.ACCEPTED)
             if hunks:
                 ids = tuple(hunk.id for hunk in hunks)

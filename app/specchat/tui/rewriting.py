@@ -1,185 +1,102 @@
-"""A rewrite between engine and screens: the job that runs it, and what the app does with its messages."""
+"""What the app does for F4 and `/rewrite`: ask, show the progress, ask about what was cut off, review, sum up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
 
-from textual import on, work
-from textual.message import Message
+from textual import on
 
-from specchat.errors import Refusal, in_one_line
-from specchat.tui.actions import Actions
-from specchat.tui.rewritten import reviewed_file
+from specchat.attachments import label
+from specchat.rewrite.recipes import Recipe, load_recipes
+from specchat.tui.redoing import RedoActions
+from specchat.tui.rewrite_jobs import ForecastJob, RewriteJob
+from specchat.tui.rewrite_messages import (
+    ForecastMade,
+    RewriteBegun,
+    RewriteEnded,
+    RewriteFailed,
+    RewriteMoved,
+    RewriteRead,
+    RewritesDone,
+    RewriteStopped,
+)
+from specchat.tui.rewrite_results import UNCHANGED, Results, summed_up
+from specchat.tui.rewrite_words import RewriteWanted, files_and_instruction
+from specchat.tui.screens.question import Question
 from specchat.tui.screens.review import ReviewScreen
-from specchat.tui.screens.rewrite_ask import RewriteAsk, RewriteWanted, words_of
+from specchat.tui.screens.rewrite_ask import RewriteAsk
 from specchat.tui.screens.rewriting import RewritingScreen
+from specchat.tui.screens.summary import SummaryScreen
 
-if TYPE_CHECKING:  # loading these takes longer than the first frame may
-    from specchat.rewrite.follow import Progress
-    from specchat.rewrite.generate import RewriteEvent, Rewriting
-    from specchat.rewrite.outcome import Outcome
-    from specchat.rewrite.source import SourceFile
-    from specchat.session import ChatSession, Reading
-
-POST_S = 0.2  # between two messages of progress
+_CONTINUE, _REVIEW, _SKIP, _DROP, _DROP_ALL = "Continue", "Review what there is", "Skip it", "Drop it", "Drop all"
+_MOST_KEPT = 50  # instructions
 
 
-@dataclass
-class RewriteRead(Message):
-    """How far file and request are read."""
-
-    reading: Reading
-
-    def can_replace(self, message: Message) -> bool:
-        return isinstance(message, RewriteRead)
-
-
-@dataclass
-class RewriteMoved(Message):
-    """How far the rewrite is."""
-
-    progress: Progress
-
-    def can_replace(self, message: Message) -> bool:
-        return isinstance(message, RewriteMoved)
-
-
-@dataclass
-class RewriteEnded(Message):
-    """A rewrite that ended, or was stopped."""
-
-    outcome: Outcome
-
-
-@dataclass
-class RewriteFailed(Message):
-    """A rewrite that could not be begun or went wrong."""
-
-    text: str
-
-
-@dataclass
-class HunkEnded(Message):
-    """One hunk was written anew, or could not be."""
-
-    asked: ReviewScreen.Redo
-    outcome: Outcome | None
-    text: str = ""
-
-
-class RewriteJob:
-    """One rewrite on the engine's thread. `stop` and `take_rest` are called by the screen."""
-
-    def __init__(self, wanted: RewriteWanted) -> None:
-        self._wanted = wanted
-        self._rewriting: Rewriting | None = None
-        self._stopped = False
-
-    def stop(self) -> None:
-        self._stopped = True
-        if self._rewriting is not None:
-            self._rewriting.stop()
-
-    def take_rest(self) -> None:
-        if self._rewriting is not None:
-            self._rewriting.take_rest()
-
-    def refuse(self, post: Callable[[Message], object], text: str) -> None:
-        """It cannot be begun."""
-        post(RewriteFailed(text))
-
-    def run(self, session: ChatSession, post: Callable[[Message], object], between_steps: Callable[[], None]) -> None:
-        """Read the file, let the model write it again, and post what comes of it."""
-        from specchat.rewrite.generate import Rewriting
-        from specchat.rewrite.source import read_source
-
-        try:
-            source = read_source(self._wanted.path)
-            self._rewriting = Rewriting(session, source, self._wanted.instruction)
-            self._drain(self._rewriting.run(), post, between_steps)
-        except Exception as error:
-            self.refuse(post, in_one_line(error))
-
-    def _drain(
-        self, events: Iterator[RewriteEvent], post: Callable[[Message], object], between_steps: Callable[[], None]
-    ) -> None:
-        from specchat.rewrite.follow import Progress
-        from specchat.session import Reading
-
-        posted = 0.0
-        for event in events:
-            if isinstance(event, Reading):
-                post(RewriteRead(event))
-            elif not isinstance(event, Progress):
-                post(RewriteEnded(event))
-            elif perf_counter() - posted >= POST_S:
-                posted = perf_counter()
-                post(RewriteMoved(event))
-            between_steps()
-            if self._stopped and self._rewriting is not None:  # also one that came before the run began
-                self._rewriting.stop()
-
-
-class HunkJob:
-    """Old lines of one hunk, written anew on the engine's thread with a note of the user's."""
-
-    def __init__(self, asked: ReviewScreen.Redo, source: SourceFile, start: int, end: int, instruction: str) -> None:
-        self._asked = asked
-        self._source = source
-        self._lines = start, end
-        self._instruction = instruction
-
-    def refuse(self, post: Callable[[Message], object], text: str) -> None:
-        post(HunkEnded(self._asked, None, text))
-
-    def run(self, session: ChatSession, post: Callable[[Message], object], between_steps: Callable[[], None]) -> None:
-        from specchat.rewrite.generate import Rewriting
-        from specchat.rewrite.outcome import Outcome
-        from specchat.rewrite.part import Part
-
-        try:
-            outcome = None
-            for event in Rewriting(session, self._source, self._instruction, Part(*self._lines)).run():
-                outcome = event if isinstance(event, Outcome) else outcome
-                between_steps()
-            post(HunkEnded(self._asked, outcome))
-        except Exception as error:
-            self.refuse(post, in_one_line(error))
-
-
-class RewriteActions(Actions):
-    """F4 and `/rewrite`: ask, show the progress, review, write."""
+class RewriteActions(RedoActions):
+    """Rewrites."""
 
     folder: Path
     is_busy: Callable[[], bool]
     _job: RewriteJob | None = None
-    _instruction: str = ""
+    _results: Results | None = None
+    _cut: list[RewriteEnded]  # files that reached a limit
+    _instructions: Sequence[str] = ()  # of this session
+    _price: ForecastJob | None = None
 
     def action_rewrite(self, rest: str = "") -> None:
-        """Rewrite a file: its path and what to do, asked for where they are not given."""
+        """Rewrite files: which ones and what to do, asked for where they are not given."""
         if self.is_busy() or self._job is not None:
             return
-        path, instruction = words_of(rest)
-        self.push_screen(RewriteAsk(self.folder, path, instruction), self._begin_rewrite)
+        files, instruction = files_and_instruction(rest, self.folder)
+        ask = RewriteAsk(self.folder, files, instruction, self._instructions, self._recipes)
+        self.push_screen(ask, self._begin_rewrite)
+
+    def _recipes(self) -> Sequence[Recipe]:
+        return load_recipes(lambda problem: self.tell(problem, "warning"))
+
+    @on(RewriteAsk.PriceWanted)
+    def _ask_price(self, message: RewriteAsk.PriceWanted) -> None:
+        self._drop_price()
+        self._price = ForecastJob(message.wanted)
+        self.engine.rewrite(self._price)
+
+    @on(ForecastMade)
+    def _tell_price(self, message: ForecastMade) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, RewriteAsk):
+                screen.tell_price(message.targets, label_lines(message.text), is_problem=message.is_problem)
+
+    def _drop_price(self) -> None:
+        if self._price is not None:
+            self._price.drop()
+            self._price = None
 
     async def _begin_rewrite(self, wanted: RewriteWanted | None) -> None:
+        self._drop_price()
         if wanted is None:
             return
+        earlier = [each for each in self._instructions if each != wanted.instruction]
+        self._instructions = (*earlier, wanted.instruction)[-_MOST_KEPT:]
+        self._results, self._cut = Results(wanted), []
         job = self._job = RewriteJob(wanted)
-        self._instruction = wanted.instruction
-        screen = RewritingScreen(str(wanted.path), wanted.instruction)
+        screen = RewritingScreen(self._results.name(0), wanted.instruction, 1, len(wanted.targets))
         await self.push_screen(screen)  # the job's messages go to it
         screen.show_guesser(self.settings.guess.mode)
         self.engine.rewrite(job)
 
+    # While it runs.
+
     @property
     def _progress_screen(self) -> RewritingScreen | None:
         return next((screen for screen in self.screen_stack if isinstance(screen, RewritingScreen)), None)
+
+    @on(RewriteBegun)
+    def _rewrite_begun(self, message: RewriteBegun) -> None:
+        if (screen := self._progress_screen) is not None and (results := self._results) is not None:
+            screen.begin(results.name(message.number), message.number + 1, len(results.wanted.targets))
+            screen.show_forecast(message.forecast)
+            screen.show_results(results.so_far())
 
     @on(RewriteRead)
     def _rewrite_read(self, message: RewriteRead) -> None:
@@ -190,28 +107,7 @@ class RewriteActions(Actions):
     @on(RewriteMoved)
     def _rewrite_moved(self, message: RewriteMoved) -> None:
         if (screen := self._progress_screen) is not None:
-            screen.show(message.progress)
-
-    @on(RewriteFailed)
-    def _rewrite_failed(self, message: RewriteFailed) -> None:
-        self._close_progress()
-        self.tell(message.text, "error")
-
-    @on(RewriteEnded)
-    def _rewrite_ended(self, message: RewriteEnded) -> None:
-        self._close_progress()
-        outcome = message.outcome
-        if outcome.review.hunks:
-            self.push_screen(ReviewScreen([reviewed_file(outcome)], self._instruction))
-        elif outcome.complete:
-            self.tell("nothing to change")
-        else:
-            self.tell(outcome.findings[0].reason, "warning")
-
-    def _close_progress(self) -> None:
-        self._job = None
-        if (screen := self._progress_screen) is not None:
-            screen.dismiss()
+            screen.show(message.progress, message.request, message.requests)
 
     @on(RewritingScreen.Stop)
     def _stop_rewrite(self) -> None:
@@ -229,43 +125,136 @@ class RewriteActions(Actions):
         if (screen := self._progress_screen) is not None:
             screen.show_guesser(self.settings.guess.mode)
 
-    @on(ReviewScreen.Write)
-    def _write_rewrite(self, message: ReviewScreen.Write) -> None:
-        self._save(message.screen, message)
+    # When files end.
 
-    @work(thread=True, exclusive=True, group="save", exit_on_error=False)
-    def _save(self, screen: ReviewScreen, message: ReviewScreen.Write) -> None:
-        """Disks may be slow; the screen hears of each file when it is written."""
-        from specchat.rewrite.undo import UndoStore, undo_folder
+    @on(RewriteFailed)
+    def _rewrite_failed(self, message: RewriteFailed) -> None:
+        if self._results is not None:
+            self._results.fail(message.number, message.text)
 
-        store = UndoStore(undo_folder())
-        for selected in message.files:
-            try:
-                entry = store.save(selected.review.source, selected.result(), self._instruction)
-            except Refusal as error:
-                self._tell_screen(screen.refused, str(error), selected.number)
-            else:
-                self._tell_screen(screen.wrote, selected.number, "" if entry is None else entry.id)
-
-    def _tell_screen(self, what: Callable[..., None], *about: Any) -> None:
-        with suppress(RuntimeError):  # the app has ended meanwhile
-            self.call_from_thread(what, *about)
-
-    @on(ReviewScreen.Redo)
-    def _redo_hunk(self, message: ReviewScreen.Redo) -> None:
-        review = message.screen.state.files[message.file].review
-        hunk = next((each for each in review.hunks if each.id == message.hunk), None)
-        if hunk is None or hunk.start == hunk.end:
-            message.screen.refused("there is no old line to write anew here; e edits it", message.file, message.hunk)
+    @on(RewriteEnded)
+    def _rewrite_ended(self, message: RewriteEnded) -> None:
+        results, outcome = self._results, message.outcome
+        if results is None:
             return
-        instruction = f"{self._instruction}\n{message.note}" if message.note else self._instruction
-        self.engine.rewrite(HunkJob(message, review.source, hunk.start, hunk.end, instruction))
-
-    @on(HunkEnded)
-    def _hunk_ended(self, message: HunkEnded) -> None:
-        asked, outcome = message.asked, message.outcome
-        if outcome is None or not outcome.complete:
-            text = message.text or "it did not come to an end; e edits it"
-            asked.screen.refused(text, asked.file, asked.hunk)
+        if outcome.complete:
+            results.take(message.number, outcome)
         else:
-            asked.screen.redone(asked.file, asked.hunk, outcome.lines)
+            results.fail(message.number, outcome.findings[0].reason)
+            if outcome.can_go_on or message.usable is not None:
+                self._cut.append(message)
+
+    @on(RewriteStopped)
+    def _rewrite_stopped(self, message: RewriteStopped) -> None:
+        """Nothing that was written is thrown away without a word."""
+        results, number = self._results, message.number
+        if results is None:
+            return
+        ready = message.usable is not None or bool(results.outcomes)
+        answers: dict[str, Callable[[], object]] = {_CONTINUE: lambda: self._go_on(number)}
+        if ready:
+            answers[_REVIEW] = lambda: self._review_now(message)
+        if message.left:
+            answers[_SKIP] = lambda: self._skip(number)
+        answers[_DROP if results.is_one else _DROP_ALL] = self._drop_all
+        text = f"{results.name(number)}: {message.outcome.findings[0].reason}."
+        if message.left:
+            text += f" {message.left} more file{'s' if message.left > 1 else ''} would follow."
+        # Who leaves the question without an answer loses nothing.
+        self._ask("Stopped", text, answers, answers[_REVIEW if ready else _CONTINUE])
+
+    @on(RewritesDone)
+    def _rewrites_done(self) -> None:
+        """Ask about each file that reached a limit, then show what there is."""
+        results = self._results
+        if results is None:
+            return
+        if not self._cut:
+            self._finish()
+            return
+        ended = self._cut.pop(0)
+        answers: dict[str, Callable[[], object]] = {}
+        if ended.outcome.can_go_on:
+            answers[_CONTINUE] = lambda: self._go_on(ended.number)
+        if ended.usable is not None:
+            answers[_REVIEW] = lambda: self._take_cut(ended)
+        answers[_DROP] = self._rewrites_done
+        text = f"{results.name(ended.number)}: {ended.outcome.findings[0].reason}."
+        self._ask("Cut off", text, answers, next(iter(answers.values())))
+
+    def _ask(self, title: str, text: str, answers: dict[str, Callable[[], object]], left: Callable[[], object]) -> None:
+        """Do what belongs to the answer; `left` where there is none."""
+        done = list(answers.values())
+        question = Question(title, text, list(answers))
+
+        def answered(chosen: int | None) -> None:
+            (left if chosen is None else done[chosen])()
+
+        self.push_screen(question, answered)
+
+    def _go_on(self, number: int) -> None:
+        job, screen, results = self._job, self._progress_screen, self._results
+        if job is not None and screen is not None and results is not None:
+            screen.begin(results.name(number), number + 1, len(results.wanted.targets))
+            job.go_on(number)
+            self.engine.rewrite(job)
+
+    def _skip(self, number: int) -> None:
+        if self._job is not None and self._results is not None:
+            self._results.drop(number)
+            self._job.skip()
+            self.engine.rewrite(self._job)
+
+    def _review_now(self, stopped: RewriteStopped) -> None:
+        if self._results is not None:
+            if stopped.usable is None:
+                self._results.drop(stopped.number)
+            else:
+                self._results.take(stopped.number, stopped.usable)
+            self._finish()
+
+    def _take_cut(self, ended: RewriteEnded) -> None:
+        if self._results is not None and ended.usable is not None:
+            self._results.take(ended.number, ended.usable)
+        self._rewrites_done()
+
+    def _drop_all(self) -> None:
+        self._results = None
+        self._close_progress()
+
+    def _close_progress(self) -> None:
+        self._job = None
+        if (screen := self._progress_screen) is not None:
+            screen.close()
+
+    def _finish(self) -> None:
+        """Review what was changed; say what became of the rest."""
+        results, self._results = self._results, None
+        self._close_progress()
+        if results is None:
+            return
+        if not results.numbers:
+            if results.is_one:
+                text = results.others.get(0, "")
+                self.tell(text, "information" if text == UNCHANGED else "error")
+            else:
+                self._sum_up(results.rows())
+            return
+        review = ReviewScreen(results.reviewed(self.folder), results.wanted.instruction)
+
+        def left(_: None) -> None:
+            self.stop_redos()
+            if not results.is_one:
+                self._sum_up(results.rows(review.state.files, review.state.written))
+
+        self.push_screen(review, left)
+        if results.others:
+            self.tell(f"{results.so_far()}; the list comes at the end")
+
+    def _sum_up(self, rows: list[tuple[str, str]]) -> None:
+        self.push_screen(SummaryScreen(summed_up(rows), rows))
+
+
+def label_lines(text: str) -> str:
+    """Lines of which none can steer the terminal."""
+    return "\n".join(label(line) for line in text.split("\n"))

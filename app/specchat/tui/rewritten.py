@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from specchat.attachments import label
 from specchat.rewrite.flags import doubts
-from specchat.rewrite.part import checked
+from specchat.rewrite.part import whole
 from specchat.rewrite.source import SourceFile
+from specchat.tui.review_words import shortened
 from specchat.tui.reviewed import ReviewedFile
 from speculation.stats import ENOUGH_STEPS
 
 if TYPE_CHECKING:  # loads the engine, which no screen needs
     from specchat.rewrite.outcome import Outcome
 
+_SHOWN = 60  # characters of what was left out
 _ENDS = {"\n": "LF", "\r\n": "CRLF", "\r": "CR"}
 
 
-def reviewed_file(outcome: Outcome) -> ReviewedFile:
-    """A rewrite as the review screen takes it."""
+def reviewed_file(outcome: Outcome, folder: Path | None = None) -> ReviewedFile:
+    """A rewrite as the review screen takes it; of a file that is not below `folder` the real place is said."""
     record, source = outcome.record, outcome.review.source
     sure = {
         hunk.id: min(each.p_new for each in found)
@@ -32,10 +36,12 @@ def reviewed_file(outcome: Outcome) -> ReviewedFile:
         flags=outcome.flags,
         findings=outcome.findings,
         facts=facts_of(source, _mode(source)),
+        part="" if record.part == whole(source) else f"lines {record.part.start + 1}-{record.part.end}",
+        remarks=(*_place(source, folder), *_left_out(outcome)),
         figures=figures_of(outcome),
         unread_from=outcome.unread_from,
         least_sure=sure,
-        check=lambda source, changes: checked(source, record.part, changes, record.guard),
+        check=lambda _, changes: outcome.against(changes),
     )
 
 
@@ -58,6 +64,21 @@ def figures_of(outcome: Outcome) -> str:
     if totals.tokens_per_step is not None:
         parts.append(f"{totals.tokens_per_step:.2f} tokens/step")
     return "  ".join(parts)
+
+
+def _place(source: SourceFile, folder: Path | None) -> list[str]:
+    """Where a file really stands that is reached through a link or outside the folder."""
+    if source.place is None or folder is None or not source.outside(folder):
+        return []
+    return [f"it stands outside the folder: {label(str(source.place.real))}"]
+
+
+def _left_out(outcome: Outcome) -> list[str]:
+    """What of the reply was not taken for a part of the file."""
+    return [
+        f"left out of the reply: {label(each.what)}, {shortened(label(' '.join(each.text.split())), _SHOWN)}"
+        for each in outcome.written.stripped
+    ]
 
 
 def _mode(source: SourceFile) -> int | None:

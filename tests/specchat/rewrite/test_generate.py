@@ -226,6 +226,32 @@ def test_a_session_gets_its_conversation_and_settings_back() -> None:
     assert session.messages == messages
 
 
+def test_a_run_that_is_given_up_in_the_closing_mark_goes_on_behind_what_was_written() -> None:
+    session = session_on(ScriptedModel(COPY))
+    session.guess = Guess.OFF
+    rewriting = Rewriting(session, FILE, "do it")
+    for written, _ in enumerate(event for event in rewriting.run() if isinstance(event, Progress)):
+        if written == len(FILE.text) + 3:
+            break
+
+    assert last(rewriting.go_on()).data == FILE.data
+
+
+def test_blank_lines_stay_where_the_line_in_front_of_them_was_taken_out() -> None:
+    source = source_of(joined(["first", "", *LINES]).encode(), "a.txt")
+    model = ScriptedModel(edited(lambda text: text.removeprefix("first\n")))
+    rewriting = Rewriting(session_on(model, max_tokens=1000), source, "do it")
+
+    outcome = last(rewriting.run())
+
+    assert outcome.lines == ("", *LINES)
+    assert rewriting.rest_unchanged().data == joined(["", *LINES]).encode()
+    piece = rewriting.piece()
+    assert piece is not None
+    assert piece.lines == ("", *LINES[: piece.part.end - 2])
+    assert [joined(piece.lines)[offset:].splitlines()[0] for offset in piece.offsets] == list(piece.lines)
+
+
 def test_the_guesser_can_be_switched_meanwhile() -> None:
     session = session_on(ScriptedModel(edited(changed)))
     guesses = [Guess.OFF, Guess.LOOKUP, Guess.AUTO]
@@ -309,6 +335,15 @@ class TestFollower:
 
         assert follower.line == 30
         assert [(edit.start, edit.end) for edit in follower.edits] == [(10, 20)]
+
+    def test_a_place_is_certain_behind_some_lines_that_are_the_same(self) -> None:
+        follower = Follower(LINES)
+        follower.feed(joined([*LINES[:10], "another", *LINES[11:14]]))
+        sooner = follower.settled
+        follower.feed(joined(LINES[14:20]))
+
+        assert sooner == (10, 10)
+        assert follower.settled == (20, 20)
 
     def test_a_text_that_changes_everywhere_moves_on(self) -> None:
         follower = Follower(LINES)

@@ -275,6 +275,22 @@ class TestSeams:
 
         assert outcome.findings == ()
 
+    def test_the_same_line_in_front_of_every_paragraph_is_no_repeat(self) -> None:
+        marked = edited(lambda text: text.replace("Paragraph", "a line of its own\nParagraph"))
+
+        outcome = last(long_on(ScriptedModel(marked, SMALL)).run())
+
+        assert len(outcome.review.hunks) == PARAGRAPHS
+        assert outcome.findings == ()
+
+    def test_a_rewrite_that_takes_lines_out_everywhere_may_do_so_at_seams(self) -> None:
+        shorter = edited(lambda text: re.sub("until it ends.*\n", "", text))
+
+        outcome = last(long_on(ScriptedModel(shorter, SMALL)).run())
+
+        assert len(outcome.review.hunks) == PARAGRAPHS
+        assert outcome.findings == ()
+
 
 class TestStopping:
     def stopped(self, rewriting: AnyRewriting, line: int, act: Callable[[], None]) -> Outcome:

@@ -104,11 +104,11 @@ class HunkEditor(ModalScreen[list[str] | None]):
             self.app.push_screen(question, answered)
 
 
-class Note(ModalScreen[str | None]):
-    """One line for the model; None when left."""
+class OneLine(ModalScreen[str | None]):
+    """One line; None when left."""
 
     DEFAULT_CSS = """
-    Note {
+    OneLine {
         align: center middle;
         & > Vertical {
             width: 72; max-width: 100%; height: auto; max-height: 100%;
@@ -119,14 +119,20 @@ class Note(ModalScreen[str | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
 
+    def __init__(self, title: str, verb: str, placeholder: str, about: str) -> None:
+        """All are the program's own words, or printable."""
+        super().__init__()
+        self._said = (title, verb, placeholder, about)
+
     def compose(self) -> ComposeResult:
         """A line to type in."""
+        title, verb, placeholder, about = self._said
         box = Vertical()
-        box.border_title = "Redo this hunk"
-        box.border_subtitle = "Enter redo  Esc leave"
+        box.border_title = Content(title)
+        box.border_subtitle = f"Enter {verb}  Esc leave"
         with box:
-            yield Line("what to do otherwise, such as: keep 3000")
-            yield Static("Only this hunk is written anew; all before and behind it stays.", markup=False)
+            yield Line(placeholder)
+            yield Static(Content(about), markup=False)
 
     @on(Line.Submitted)
     def _entered(self, message: Line.Submitted) -> None:
@@ -134,5 +140,21 @@ class Note(ModalScreen[str | None]):
         self.dismiss(message.value.strip())
 
     def action_leave(self) -> None:
-        """Close without a note."""
+        """Close without an answer."""
         self.dismiss(None)
+
+
+class Note(OneLine):
+    """What the model is told of a hunk."""
+
+    def __init__(self) -> None:
+        about = "Only this hunk is written anew; all before and behind it stays."
+        super().__init__("Redo this hunk", "redo", "what to do otherwise, such as: keep 3000", about)
+
+
+class Find(OneLine):
+    """A text that hunks are searched for."""
+
+    def __init__(self, last: str) -> None:
+        about = f"Without a text: {label(last)}" if last else "In either case, in lines that go and lines that come."
+        super().__init__("Find a hunk", "find", "a text", about)

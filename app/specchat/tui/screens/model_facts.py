@@ -10,17 +10,14 @@ from rich.text import Text
 from specchat.attachments import label
 from specchat.catalogue import Model
 from specchat.console import size
+from specchat.recommended import memory_bytes
+from specchat.tui.fetches import Fetch, State
 
 if TYPE_CHECKING:  # loads the engine, which the first frame does not wait for
     from specchat.opening import Shelf
 
 COLUMNS = (" ", "NAME", "QUANT", "SIZE", "STATE", "FITS IN MEMORY")
 WIDE_COLUMNS = (" ", "NAME", "QUANT", "SIZE", "ROLE", "DRAFT", "STATE", "FITS IN MEMORY")
-
-
-def memory_bytes(model: Model) -> int:
-    """About what a loaded model takes: its file, and room for the cache of a context and for the arithmetic."""
-    return model.file.size * 6 // 5 + 400_000_000
 
 
 class Facts:
@@ -54,10 +51,22 @@ class Facts:
             return f"{memory}, no model loaded"
         return f"{memory}, loaded: {label(self.loaded_id() or self._loaded)}"
 
-    def row(self, model: Model, *, wide: bool) -> list[Text]:
+    def state(self, model: Model, fetch: Fetch | None) -> str:
+        """What there is of a model, in a word, or how far its fetch is."""
+        if self._is_loaded(model):
+            return "loaded"
+        if fetch is not None and fetch.is_open:
+            return fetch.share
+        if self._shelf.store.has(model):
+            return "here"
+        if fetch is not None and fetch.state is State.FAILED:
+            return fetch.state
+        return "part" if self._shelf.store.begun(model) else "no pin" if model.why_not_fetched else "-"
+
+    def row(self, model: Model, fetch: Fetch | None, *, wide: bool) -> list[Text]:
         """The cells of a model, for WIDE_COLUMNS or COLUMNS."""
         loaded, here = self._is_loaded(model), self._shelf.store.has(model)
-        state = "loaded" if loaded else "here" if here else "-"
+        state = self.state(model, fetch)
         style = "bold" if loaded else "" if here else "dim"
         cells = [
             Text("*" if loaded else " ", style),
@@ -69,9 +78,12 @@ class Facts:
             cells += [Text(", ".join(model.roles), style), Text(label(model.draft or "-"), style)]
         return [*cells, Text(state, style), Text(self._fits(memory_bytes(model)), style)]
 
-    def about(self, model: Model) -> str:
+    def about(self, model: Model, fetch: Fetch | None = None) -> str:
         """A few lines on one model: what it is, what goes with it, what Enter does."""
-        lines = [f"{label(model.title)}, trained on {model.context:,} tokens, {label(model.licence)}"]
+        licence = self._shelf.catalogue.licence(model)
+        terms = "" if licence is None or licence.terms == "open" else f" ({licence.terms})"
+        named = label(licence.title if licence else model.licence)
+        lines = [f"{label(model.title)}, trained on {model.context:,} tokens, {named}{terms}"]
         need = memory_bytes(model)
         if (draft := self.draft(model)) is not None:
             both = need + memory_bytes(draft)
@@ -88,6 +100,14 @@ class Facts:
             lines.append("only drafts for other models; the settings (F2) take it")
         elif self._shelf.store.has(model):
             lines.append("here: Enter loads it")
+        elif fetch is not None and fetch.is_open:
+            lines.append("being fetched: x stops that")
+        elif fetch is not None and fetch.state is State.FAILED:
+            lines.append(f"{label(fetch.problem)}; p tries again")
+        elif model.why_not_fetched:
+            lines.append(label(model.why_not_fetched))
+        elif self._shelf.store.begun(model):
+            lines.append("a part is here: p goes on fetching")
         else:
             lines.append(f"not here: p fetches {size(model.file.size)}, after a question")
         return "\n".join(lines)
@@ -98,6 +118,7 @@ class Facts:
         if len(models) > 1:
             lines[1] += ", which drafts for it"
         lines += ["", f"into {label(str(self._shelf.store.path(models[0]).parent))}"]
+        lines += [label(text) for text in dict.fromkeys(map(self._shelf.catalogue.warning, models)) if text]
         need = memory_bytes(models[0])
         if self._free_bytes is not None and need > self._free_bytes:
             lines.append(f"It does not fit: {self._needs(need)}.")

@@ -15,9 +15,11 @@ from textual.content import Content
 from textual.events import Resize
 from textual.screen import ModalScreen
 from textual.widgets import DataTable, Static
+from textual.widgets.data_table import ColumnKey
 
 from specchat.attachments import label
 from specchat.catalogue import Model
+from specchat.tui.fetches import Fetches, State
 from specchat.tui.screens.fetching import Fetching
 from specchat.tui.screens.line import Line
 from specchat.tui.screens.model_facts import COLUMNS, WIDE_COLUMNS, Facts
@@ -29,7 +31,10 @@ if TYPE_CHECKING:  # loads the engine, which the first frame does not wait for
 WIDE = 108  # columns from which the table has room for all it can say
 LOW = 22  # rows under which the table needs nearly all of them
 TINY = 10  # and where even its head is too much
-KEYS = (("Enter", "load"), ("p", "fetch"), ("x", "stop fetching"), ("/", "filter"), ("Esc", "close"))
+KEYS = (
+    ("Enter", "load"), ("p", "fetch"), ("x", "stop it"), ("X", "stop all"), ("t", "try"), ("/", "filter"),
+    ("Esc", "close"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +43,11 @@ class ModelChoice:
 
     name: str
     draft: str | None
+    is_trial: bool = False  # not to be loaded: the name is that of a draft model to try on the last replies
 
 
 class ModelScreen(ModalScreen[ModelChoice | None]):
-    """Chooses a model, and fetches the missing ones meanwhile; None when left."""
+    """Chooses a model, and fetches missing ones, which goes on when it is left; None when left without a choice."""
 
     DEFAULT_CSS = """
     ModelScreen {
@@ -76,15 +82,22 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "fetch", "Fetch"),
-        Binding("x", "stop", "Stop fetching"),
+        Binding("x", "stop", "Stop a fetch"),
+        Binding("X", "stop_all", "Stop all fetches"),
+        Binding("t", "try_draft", "Try as a draft on the last replies"),
         Binding("slash", "filter", "Filter"),
         Binding("escape", "leave", "Close"),
     ]
 
-    def __init__(self, shelf: Shelf, loaded: str | None, free_bytes: int | None) -> None:
-        """`loaded` is the id or the file of the model in use; `free_bytes` the memory that one more can have."""
+    def __init__(
+        self, shelf: Shelf, fetches: Fetches, loaded: str | None, free_bytes: int | None, news: str = ""
+    ) -> None:
+        """`loaded` is the id or the file of the model in use, `free_bytes` the memory for one more, `news` a text."""
         super().__init__()
-        self._shelf = shelf
+        self._shelf, self._news = shelf, news
+        self._fetches = fetches
+        self._states: dict[str, State] = {}  # of fetches, as the table shows them
+        self._state_column: ColumnKey | None = None
         self._facts = Facts(shelf, loaded, free_bytes)
         self._shown: list[Model] = []
         self._wide = False
@@ -98,7 +111,7 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
             yield DataTable[Text](cursor_type="row")
             yield Line("filter: words of a name", id="models-filter")
             yield Static(id="models-about", markup=False)
-            yield Fetching(self._shelf.store)
+            yield Fetching(self._fetches)
             yield Static(id="models-news", markup=False)
             keys = [(("  " if at else "") + key, f" {what}") for at, (key, what) in enumerate(KEYS)]
             parts = [part for key, what in keys for part in ((key, "bold $footer-key-foreground"), what)]
@@ -109,6 +122,7 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
         self._wide = self.app.size.width >= WIDE
         self._fill(self._facts.loaded_id() or self._shelf.catalogue.default_target)
         self._table.focus()
+        self._tell(self._news)
 
     @on(Resize)
     def _resized(self, message: Resize) -> None:
@@ -119,20 +133,25 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
             self._wide = not self._wide
             self._fill()
 
-    @on(Fetching.Ended)
-    def _ended(self, message: Fetching.Ended) -> None:
-        self._fill()
-        if message.problem:
-            self._tell(message.problem, is_problem=True)
-        elif message.stopped:
-            self._tell(f"stopped; what has arrived whole of {message.model.id} is kept, and p goes on from there")
-        else:
-            self._tell(f"{message.model.id} is here; Enter loads the marked model")
+    @on(Fetching.Moved)
+    def _moved(self, message: Fetching.Moved) -> None:
+        fetch = message.fetch
+        if self._states.get(fetch.model.id) is not fetch.state:
+            self._states[fetch.model.id] = fetch.state
+            self._fill()
+        elif fetch.model in self._shown and self._state_column is not None:
+            self._table.update_cell(fetch.model.id, self._state_column, Text(fetch.share, "dim"))
+        if fetch.problem:
+            self._tell(f"{fetch.model.id}: {fetch.problem}", is_problem=True)
+        elif fetch.state is State.STOPPED:
+            self._tell(f"stopped; what has arrived whole of {fetch.model.id} is kept, and p goes on from there")
+        elif fetch.state is State.DONE:
+            self._tell(f"{fetch.model.id} is here; Enter loads the marked model")
 
     @on(DataTable.RowHighlighted)
     def _highlighted(self) -> None:
         model = self._marked()
-        text = "" if model is None else self._facts.about(model)
+        text = "" if model is None else self._facts.about(model, self._fetches.of(model))
         about = Content(text).stylize("bold", 0, text.find("\n"))
         self.query_one("#models-about", Static).update(about)
 
@@ -148,7 +167,7 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
         else:
             draft = self._facts.draft(model)
             here = draft is not None and self._shelf.store.has(draft)
-            self._leave(ModelChoice(model.id, draft.id if draft is not None and here else None))
+            self.dismiss(ModelChoice(model.id, draft.id if draft is not None and here else None))
 
     @on(Line.Changed)
     def _filtered(self) -> None:
@@ -164,22 +183,42 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
         self.query_one(Line).focus()
 
     def action_fetch(self) -> None:
-        """Offer to fetch the marked model."""
+        """Offer to fetch the marked model, after those that are asked for already."""
         model = self._marked()
         if model is None:
             return
-        if self._fetching.running:
-            self._tell("one at a time: x stops the fetch that runs")
+        if self._is_coming(model):
+            self._tell(f"{model.id} is being fetched; x stops that")
         elif self._shelf.store.has(model):
             self._tell(f"{model.id} is here already")
+        elif model.why_not_fetched:
+            self._tell(model.why_not_fetched)
         else:
             draft = self._facts.draft(model)
-            models = [model] if draft is None or self._shelf.store.has(draft) else [model, draft]
-            self._offer(models)
+            alone = draft is None or self._shelf.store.has(draft) or self._is_coming(draft) or draft.why_not_fetched
+            self._offer([model] if draft is None or alone else [model, draft])
 
     def action_stop(self) -> None:
-        """Stop the fetch that runs."""
-        self._fetching.stop()
+        """Stop the fetch of the marked model, or the one that runs."""
+        model, running = self._marked(), self._fetches.running
+        if model is not None and self._is_coming(model):
+            self._fetches.stop(model)
+        elif running is not None:
+            self._fetches.stop(running.model)
+
+    def action_try_draft(self) -> None:
+        """Choose the marked model for a trial as a draft, where it is here."""
+        model = self._marked()
+        if model is None:
+            return
+        if self._shelf.store.has(model):
+            self.dismiss(ModelChoice(model.id, None, is_trial=True))
+        else:
+            self._tell(f"{model.id} is not here yet: p fetches it, t then tries it as a draft on your last replies")
+
+    def action_stop_all(self) -> None:
+        """Stop all fetches."""
+        self._fetches.stop_all()
 
     def action_leave(self) -> None:
         """Drop the filter, else close."""
@@ -188,36 +227,24 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
             self.query_one(Line).value = ""
             self._table.focus()
         else:
-            self._leave(None)
+            self.dismiss(None)
 
     @property
     def _table(self) -> DataTable[Text]:
         return self.query_one(DataTable)
 
-    @property
-    def _fetching(self) -> Fetching:
-        return self.query_one(Fetching)
+    def _is_coming(self, model: Model) -> bool:
+        fetch = self._fetches.of(model)
+        return fetch is not None and fetch.is_open
 
     def _offer(self, models: Sequence[Model]) -> None:
         def answered(number: int | None) -> None:
             if number is not None:
-                self._fetching.start(choices[number][1])
+                self._fetches.add(choices[number][1])
 
         choices = self._facts.offers(models)
         question = Question("Fetch?", self._facts.offer(models), [words for words, _ in choices])
         self.app.push_screen(question, answered)
-
-    def _leave(self, choice: ModelChoice | None) -> None:
-        def answered(number: int | None) -> None:
-            if number == 1:
-                self._fetching.stop()
-                self.dismiss(choice)
-
-        if not self._fetching.running:
-            self.dismiss(choice)
-            return
-        text = "A model is being fetched. What has arrived whole is kept, and p goes on from there later."
-        self.app.push_screen(Question("Leave?", text, ["Stay", "Stop fetching and leave"]), answered)
 
     def _marked(self) -> Model | None:
         at = self._table.cursor_row
@@ -230,10 +257,12 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
         words = self.query_one(Line).value.lower().split()
         table = self._table
         table.clear(columns=True)
-        table.add_columns(*(WIDE_COLUMNS if self._wide else COLUMNS))
-        self._shown = [model for model in self._shelf.catalogue.models if self._facts.answers(model, words)]
+        columns = WIDE_COLUMNS if self._wide else COLUMNS
+        self._state_column = table.add_columns(*columns)[columns.index("STATE")]
+        offered = self._shelf.catalogue.offered(self._shelf.store.has)
+        self._shown = [model for model in offered if self._facts.answers(model, words)]
         for model in self._shown:
-            table.add_row(*self._facts.row(model, wide=self._wide), key=model.id)
+            table.add_row(*self._facts.row(model, self._fetches.of(model), wide=self._wide), key=model.id)
         ids = [model.id for model in self._shown]
         if marked in ids:
             table.move_cursor(row=ids.index(marked))

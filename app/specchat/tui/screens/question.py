@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.events import Resize
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
@@ -33,6 +35,7 @@ class Question(ModalScreen[int | None]):
         Static { margin-bottom: 1; }
         Horizontal { height: auto; }
         Button { margin-right: 1; min-width: 8; }
+        &.-narrow Horizontal { layout: vertical; }
     }
     """
 
@@ -58,6 +61,11 @@ class Question(ModalScreen[int | None]):
             with Horizontal():
                 for number, answer in enumerate(self._answers):
                     yield Button(Content(answer), compact=True, id=f"answer-{number}")
+
+    def on_resize(self, event: Resize) -> None:
+        """Answers stand below each other where they do not fit beside each other."""
+        width = sum(max(8, cell_len(answer) + 4) + 1 for answer in self._answers)
+        self.set_class(width > min(64, event.size.width) - 4, "-narrow")
 
     @on(Button.Pressed)
     def _answer(self, message: Button.Pressed) -> None:

@@ -18,7 +18,7 @@ from specchat.rewrite.flags import Flag
 from specchat.rewrite.hunks import Decision
 from specchat.tui.reviewed import ReviewedFile, Selected
 from specchat.tui.reviewing import Reviewing
-from specchat.tui.screens.hunk_editor import HunkEditor, Note
+from specchat.tui.screens.hunk_editor import Find, HunkEditor, Note
 from specchat.tui.screens.question import Question
 from specchat.tui.screens.review_help import ReviewHelp
 from specchat.tui.widgets.diff import DiffView
@@ -40,13 +40,17 @@ class ReviewScreen(Screen[None]):
         Binding("e", "edit", "Edit", id="review.edit"),
         Binding("r", "redo", "Redo with a note", id="review.redo"),
         Binding("u", "undo", "Undo", id="review.undo"),
-        Binding("left_square_bracket,k", "hunk(-1)", "Previous hunk", id="review.previous"),
-        Binding("right_square_bracket,j", "hunk(1)", "Next hunk", id="review.next"),
+        Binding("left_square_bracket,K", "hunk(-1)", "Previous hunk", id="review.previous"),
+        Binding("right_square_bracket,J", "hunk(1)", "Next hunk", id="review.next"),
+        Binding("k", "open_hunk(-1)", "Previous open hunk", id="review.previous_open"),
+        Binding("j", "open_hunk(1)", "Next open hunk", id="review.next_open"),
+        Binding("slash", "find", "Find", id="review.find"),
         Binding("left_curly_bracket", "file(-1)", "Previous file", id="review.previous_file"),
         Binding("right_curly_bracket", "file(1)", "Next file", id="review.next_file"),
         Binding("o", "order", "Order", id="review.order"),
         Binding("v", "side_by_side", "Side by side", id="review.side_by_side"),
         Binding("w", "write", "Write accepted", id="review.write"),
+        Binding("W", "write_file", "Write this file", id="review.write_file"),
         Binding("q,escape", "leave", "Leave", id="review.leave"),
         Binding("question_mark", "keys", "Help", id="review.help"),
     ]
@@ -71,6 +75,8 @@ class ReviewScreen(Screen[None]):
         """Raises ValueError for no files."""
         super().__init__()
         self.state = Reviewing(files)
+        self.instruction = instruction
+        self._sought = ""
         self._page = ReviewPage(self.state, instruction)
 
     def compose(self) -> ComposeResult:
@@ -89,7 +95,7 @@ class ReviewScreen(Screen[None]):
     def wrote(self, number: int, undo: str) -> None:
         """A file is written; `undo` is the id to take that back with. Leaves where nothing else is to be done."""
         self.state.written[number] = undo
-        self._tell(f"{self.state.files[number].name} is written; specchat undo {undo} takes it back")
+        self._tell(f"{self.state.files[number].name} is written; /undo {undo} takes it back")
         if self.state.n_open == 0 and self.state.unwritten == 0 and self.app.screen is self:
             self.dismiss()
         else:
@@ -170,6 +176,25 @@ class ReviewScreen(Screen[None]):
             self.app.bell()
         self._page.draw()
 
+    def action_open_hunk(self, step: int) -> None:
+        """Go to the next hunk that is not decided or to the one before."""
+        if not self.state.move_open(step):
+            self.app.bell()
+        self._page.draw()
+
+    def action_find(self) -> None:
+        """Go to the next hunk that holds a text; without a text, the one that was looked for last."""
+
+        def typed(text: str | None) -> None:
+            self._sought = text or self._sought
+            if text is None or not self._sought:
+                return
+            if not self.state.find(self._sought):
+                self._tell(f"no hunk holds {self._sought}")
+            self._page.draw()
+
+        self.app.push_screen(Find(self._sought), typed)
+
     def action_file(self, step: int) -> None:
         """Go to the next file or the one before."""
         if not self.state.move_file(step):
@@ -190,7 +215,13 @@ class ReviewScreen(Screen[None]):
 
     def action_write(self) -> None:
         """Hand on what is accepted, after a question where something stands against it."""
-        selected = self.selection
+        self._write(self.selection)
+
+    def action_write_file(self) -> None:
+        """The same with this file only."""
+        self._write(self.state.selected([self.state.number]))
+
+    def _write(self, selected: Sequence[Selected]) -> None:
         if not selected:
             self._tell("no hunk is accepted yet: y accepts one, a the rest of the file")
             return
@@ -248,7 +279,7 @@ class ReviewScreen(Screen[None]):
         """Whether this hunk can be decided; says why not."""
         state = self.state
         if state.number in state.written:
-            self._tell(f"this file is written; specchat undo {state.written[state.number]} takes it back")
+            self._tell(f"this file is written; /undo {state.written[state.number]} takes it back")
         elif state.hunk is None:
             self._tell("nothing changed in this file")
         elif state.is_settled:

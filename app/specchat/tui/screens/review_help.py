@@ -21,12 +21,14 @@ KEYS = (
     ("e", "edit its new lines; what you typed is accepted"),
     ("r", "let the model write it anew, with a note of yours"),
     ("u", "undo the last of these"),
-    ("[ ]  or  k j", "previous, next hunk"),
+    ("[ ]  or  K J", "previous, next hunk"),
+    ("k j", "previous, next hunk that is not decided"),
+    ("/", "the next hunk that holds a text, in its old or its new lines"),
     ("{ }", "previous, next file"),
     ("arrows, Space", "scroll"),
     ("o", "order of the hunks: by place, or the doubtful ones first"),
     ("v", "old and new side by side, from 110 columns on"),
-    ("w", "write the accepted hunks; nothing is written before"),
+    ("w / W", "write the accepted hunks of all files / of this one; nothing is written before"),
     ("q  or  Esc", "leave; asks where accepted hunks are not written"),
 )
 SIGNS = (
@@ -36,6 +38,7 @@ SIGNS = (
     ("SHAKY", "the model gave the old text nearly as much probability as the new one"),
     ("BLANKS", "only blanks or blank lines change; they are drawn as dots and arrows"),
     ("CHECK", "a guard rail, a lost tail, a remark in place of lines: writing asks first"),
+    ("NOTE", "the real place of a file from elsewhere; what of the reply was left out"),
     ("STOP", "cut off, empty or broken: this cannot be written"),
 )
 

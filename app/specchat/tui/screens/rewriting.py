@@ -20,7 +20,7 @@ from specchat.tui.rewrite_progress import RewriteProgress, copying, edits, figur
 from specchat.tui.screens.downloading import duration
 from specchat.tui.widgets.status import fitted
 
-_KEYS = (("Tab", "the rest is unchanged: copy it"), ("Esc", "stop, keep the partial"), ("^G", "guesser"))
+_KEYS = (("Tab", "the rest is unchanged: copy it"), ("Esc", "stop"), ("^G", "guesser"))
 
 
 class RewritingScreen(ModalScreen[None]):
@@ -35,12 +35,13 @@ class RewritingScreen(ModalScreen[None]):
         }
         Static { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
         ProgressBar, Bar { width: 1fr; height: 1; }
-        #rewriting-instruction, #rewriting-guesser { color: $text-muted; }
+        #rewriting-instruction, #rewriting-guesser, #rewriting-results { color: $text-muted; }
+        #rewriting-results { display: none; &.-some { display: block; } }
         #rewriting-instruction { margin-bottom: 1; }
         #rewriting-rest { color: $text-success; text-style: bold; }
         #rewriting-keys { margin-top: 1; }
         &.-short {
-            #rewriting-instruction, #rewriting-guesser { display: none; }
+            #rewriting-instruction, #rewriting-guesser, #rewriting-results { display: none; }
             #rewriting-keys { margin: 0; }
         }
     }
@@ -57,7 +58,7 @@ class RewritingScreen(ModalScreen[None]):
 
     @dataclass
     class Stop(Message):
-        """End after the present step; what was written is kept."""
+        """End after the present step; what was written is kept, and the user is asked what to do with it."""
 
     @dataclass
     class NextGuesser(Message):
@@ -69,7 +70,10 @@ class RewritingScreen(ModalScreen[None]):
         self._file, self._number, self._of = name, number, of
         self._instruction = label(instruction)
         self._progress: RewriteProgress | None = None
+        self._request = ""  # which of those that a long file takes
+        self._forecast = ""
         self._ending = ""
+        self._closes = False
 
     def compose(self) -> ComposeResult:
         """What was asked, the bar, figures, edits, hints."""
@@ -78,6 +82,7 @@ class RewritingScreen(ModalScreen[None]):
             yield ProgressBar(show_percentage=False, show_eta=False)
             yield Static("reading ...", id="rewriting-figures", markup=False)
             yield Static(id="rewriting-edits", markup=False)
+            yield Static(id="rewriting-results", markup=False)
             yield Static(id="rewriting-guesser", markup=False)
             yield Static(id="rewriting-rest", markup=False)
             yield Static(id="rewriting-keys", markup=False)
@@ -88,7 +93,7 @@ class RewritingScreen(ModalScreen[None]):
 
     def begin(self, name: str, number: int = 1, of: int = 1) -> None:
         """The next file."""
-        self._progress, self._ending = None, ""
+        self._progress, self._request, self._forecast, self._ending = None, "", "", ""
         many = f" ({number} of {of})" if of > 1 else ""
         self.query_one(Vertical).border_title = Content(f"Rewrite {shortened(label(name), 60, from_start=True)}{many}")
         self.query_one(ProgressBar).update(total=None, progress=0)
@@ -100,15 +105,38 @@ class RewritingScreen(ModalScreen[None]):
         left = "" if seconds_left is None else f"  {duration(seconds_left)} left"
         self._say("figures", f"reading {read:,}/{total:,} tokens{left}")
 
-    def show(self, progress: RewriteProgress) -> None:
-        """A step was made."""
+    def show_forecast(self, text: str) -> None:
+        """What it will take; seen until the first step."""
+        self._forecast = text
+        self._draw()
+
+    def show_results(self, text: str) -> None:
+        """What became of the files before this one."""
+        results = self.query_one("#rewriting-results", Static)
+        results.update(Content(f"so far  {text}"))
+        results.set_class(bool(text), "-some")
+
+    def show(self, progress: RewriteProgress, request: int = 1, requests: int = 1) -> None:
+        """A step was made, of `request` of the `requests` that a long file takes."""
         self._progress = progress
+        self._request = f"part {request}/{requests}" if requests > 1 else ""
         self.query_one(ProgressBar).update(total=max(1, progress.lines), progress=progress.line)
         self._draw()
 
     def show_guesser(self, text: str) -> None:
         """Who guesses, and why."""
         self._say("guesser", f"guess   {label(text)}")
+
+    def close(self) -> None:
+        """Leave, as soon as nothing lies over it."""
+        self._closes = True
+        if self.is_active:
+            self.dismiss()
+
+    def on_screen_resume(self) -> None:
+        """What lay over it is gone."""
+        if self._closes and self.is_active:  # else it has left already
+            self.dismiss()
 
     def action_rest(self) -> None:
         """Take the rest of the file as it is."""
@@ -118,7 +146,7 @@ class RewritingScreen(ModalScreen[None]):
             self._draw()
 
     def action_stop(self) -> None:
-        """Stop, and keep what was written."""
+        """Stop, and ask what to do with what was written."""
         self._ending = "stopping ..."
         self.post_message(self.Stop())
         self._draw()
@@ -136,11 +164,11 @@ class RewritingScreen(ModalScreen[None]):
         progress, width = self._progress, max(1, min(92, self.size.width) - 4)
         self._say("instruction", shortened(f'"{self._instruction}"', width))
         if progress is not None:
-            self._say("figures", fitted(figures(progress), width))
+            self._say("figures", fitted([*figures(progress), (4, self._request)], width))
             self._say("edits", f"edits   {edits(progress)}")
         else:
             self._say("figures", "reading ...")
-            self._say("edits", "")
+            self._say("edits", label(self._forecast))
         self._say("rest", self._ending or ("" if progress is None else copying(progress)))
         keys = [part for key, what in _KEYS for part in ((key, "bold $footer-key-foreground"), f" {what}  ")]
         self.query_one("#rewriting-keys", Static).update(Content.assemble(*keys))

@@ -33,6 +33,7 @@ class Status(Widget):
         self._live: Live | None = None
         self._engine = Engine()
         self._message = "starting"
+        self._fetching = ""
 
     def show(self, live: Live | None) -> None:
         self._live = live
@@ -40,6 +41,11 @@ class Status(Widget):
 
     def show_engine(self, engine: Engine) -> None:
         self._engine = engine
+        self.refresh()
+
+    def show_fetching(self, text: str) -> None:
+        """How far the fetch of models is; "" while there is none."""
+        self._fetching = printable(text)
         self.refresh()
 
     def say(self, message: str) -> None:
@@ -53,7 +59,8 @@ class Status(Widget):
     def _parts(self) -> list[tuple[int, str]]:
         live = self._live
         if live is None:
-            return [(0, self._message), (2, _short(self._engine.back_end)), (3, _memory(self._engine.memory_bytes))]
+            parts = [(0, self._message), (1, self._fetching)]
+            return [*parts, (2, _short(self._engine.back_end)), (3, _memory(self._engine.memory_bytes))]
         counted = live.totals
         guessing = live.guess if live.guesser in ("", "plain", live.guess) else f"{live.guess} > {live.guesser}"
         roomy = self.size.width >= 100
@@ -66,6 +73,7 @@ class Status(Widget):
         meter = context_meter(live.context_tokens, live.n_ctx)
         parts.append((3, meter if roomy else f"ctx {live.context_tokens / live.n_ctx:.0%}"))
         idle = "" if self._engine.drafted is None else f"{self._engine.drafted} loaded, not in use"
+        parts.append((2, self._fetching))
         parts += [(8, idle), (6, _memory(self._engine.memory_bytes)), (7, _short(self._engine.back_end))]
         return parts
 

@@ -1,0 +1,1 @@
+"""Chats on disk: kept as they happen, found again, taken elsewhere. Knows no engine and no screen."""

@@ -1,0 +1,129 @@
+"""A draft model tried on replies that are written: read on the engine's thread, then unloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from specchat.chat import Chat
+from specchat.conversation import Role
+from specchat.errors import in_one_line
+from specchat.tui.messages import TryEnded, TryMoved
+
+if TYPE_CHECKING:  # loading these takes longer than the first frame may
+    from specchat.conversation import Message as Said
+    from specchat.draft_replay import PastReply
+    from specchat.loading import Engines
+    from specchat.session import ChatSession
+
+MOST = 20  # replies
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A reply of a chat, and what the model had read before it."""
+
+    history: tuple[Said, ...]
+    tokens: tuple[int, ...]
+
+
+def last_replies(chats: Sequence[Chat]) -> list[Written]:
+    """The last replies whose tokens are known, the newest chat last."""
+    found = [
+        (chat, turn.parent, turn.tokens)
+        for chat in chats
+        for turn in chat.path()
+        if turn.role is Role.ASSISTANT and turn.tokens and turn.parent is not None
+    ]
+    return [Written(tuple(chat.messages(chat.turn(question))), tokens) for chat, question, tokens in found[-MOST:]]
+
+
+class ReplayJob:
+    """Tries one draft model. `stop` may be called from any thread."""
+
+    def __init__(self, draft: str, target: str | None, replies: Sequence[Written]) -> None:
+        """`draft` is an id, a path, or "auto" for the one that the catalogue pairs with `target`."""
+        self.draft = draft
+        self._target = target
+        self._replies = replies
+        self._stopped = False
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def refuse(self, post: Callable[[Message], object], text: str, /) -> None:
+        post(TryEnded(text, is_problem=True))
+
+    def run(
+        self, session: ChatSession, post: Callable[[Message], object], between_steps: Callable[[], None], /
+    ) -> None:
+        try:
+            post(TryEnded(self._said(session.engines, post)))
+        except Exception as error:
+            post(TryEnded(f"{self.draft} was not tried: {in_one_line(error)}", is_problem=not self._stopped))
+
+    def _said(self, engines: Engines, post: Callable[[Message], object]) -> str:
+        from specchat.draft_replay import agreements, verdict
+
+        shown = -1.0
+
+        def progress(done: float) -> bool:
+            nonlocal shown
+            if done - shown >= 0.01:
+                shown = done
+                post(TryMoved(self.draft, done))
+            return not self._stopped
+
+        progress(0.0)
+        path = self._path(progress)
+        if engines.cost is None:
+            raise ValueError(f"{engines.target.weights.name} cannot take tokens back, so nothing can guess for it")
+        past = self._past(engines)
+        started = perf_counter()
+        spare = replace(engines, draft=None, draft_step_s=None, notices=[])  # beside what is in use
+        spare.load_draft(path)
+        try:
+            assert spare.draft is not None
+            assert spare.draft_step_s is not None
+            spare.draft.interrupt = lambda: self._stopped
+            agreed = agreements(spare.draft, engines.target.n_vocab, past, progress)
+            found = verdict(past, agreed, engines.cost, spare.draft_step_s, perf_counter() - started)
+            return found.line(spare.draft.weights.name)
+        finally:
+            spare.drop_draft()
+
+    def _past(self, engines: Engines) -> list[PastReply]:
+        from specchat.draft_replay import PastReply, kinds_of
+
+        piece = engines.target.weights.vocabulary.piece
+        return [
+            PastReply(
+                tuple(engines.format.prompt(each.history).tolist()), each.tokens, kinds_of([*map(piece, each.tokens)])
+            )
+            for each in self._replies
+        ]
+
+    def _path(self, progress: Callable[[float], bool]) -> Path:
+        from specchat.kept import kept_trials
+        from specchat.opening import Shelf, is_path
+        from specchat.trial import tried, vouched_for
+
+        shelf = Shelf(lambda _: None)  # what is wrong with it was told when the target was loaded
+        if self.draft == "auto":
+            paired = None if self._target is None else shelf.paired_draft(self._target)
+            if paired is None:
+                raise ValueError("the catalogue knows no draft for this model; name one: /try NAME")
+            self.draft = paired.id
+        if is_path(self.draft):
+            path = Path(self.draft).expanduser()
+        else:
+            model = shelf.catalogue.find(self.draft)
+            if not shelf.store.has(model):
+                raise ValueError("it is not here yet: fetch it in the models screen (Ctrl+L)")
+            path = shelf.store.path(model)
+        return path if vouched_for(path, shelf.catalogue.models, shelf.store) else tried(path, kept_trials(), progress)
