@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,9 +13,10 @@ import pytest
 from specchat.chat import Chat
 from specchat.conversation import Role
 from specchat.provenance import Author
-from specchat.session import ReplySettings
+from specchat.session import ChatSession, ReplySettings
 from specchat.tui.engine_thread import EngineThread, Wanted
 from specchat.tui.messages import CheckEnded, Ended, Figures, Grew, LoadProgress, ModelReady, Refused, Trouble
+from specchat.tui.rewrite_messages import RewriteFailed
 from specchat.tui.streaming import Request
 from speculation.sampling import GREEDY
 from speculation.types import PLAIN
@@ -273,6 +275,36 @@ def test_copies_may_be_limited_to_some_sources(engine: EngineThread, posts: Post
     assert posts.until(Ended).reply.totals.drafted == 0
     engine.write(request)
     assert posts.until(Ended).reply.totals.drafted > 0
+
+
+@dataclass
+class Limits:
+    """A job that only notes how long a reply may become while it runs."""
+
+    seen: list[int | None]
+
+    def refuse(self, post: Callable[[Any], object], text: str) -> None:
+        raise AssertionError(text)
+
+    def run(self, session: ChatSession, post: Callable[[Any], object], between_steps: Callable[[], None]) -> None:
+        self.seen.append(session.settings.max_tokens)
+        post(RewriteFailed(0, "done"))
+
+
+def test_the_limit_of_replies_does_not_cut_a_rewrite_and_comes_back(
+    engine: EngineThread, posts: Posts, files: dict[str, Path]
+) -> None:
+    engine.load(wanted(files["target"]))
+    posts.until(ModelReady)
+    job = Limits([])
+
+    engine.rewrite(job)
+    posts.until(RewriteFailed)
+    _, request = asked()
+    engine.write(request)
+
+    assert job.seen == [None]
+    assert posts.until(Ended).reply.totals.emitted <= 60
 
 
 def test_a_recurrent_model_says_that_it_cannot_guess(

@@ -44,6 +44,7 @@ class Wanted:
     guess: str = "auto"
     n_ctx: int | None = None
     n_threads: int | None = None
+    cache_type: str = "f16"
 
 
 class EngineJob(Protocol):
@@ -163,7 +164,7 @@ class EngineThread:
                 missing = [m for m in (model, draft) if m is not None and not shelf.store.has(m)]
                 self._post(ModelMissing(name, draft.id if draft else None, sum(m.file.size for m in missing)))
                 return
-        options = EngineOptions(n_ctx=wanted.n_ctx, n_threads=wanted.n_threads or decoding_threads())
+        options = EngineOptions(wanted.n_ctx, wanted.n_threads or decoding_threads(), wanted.cache_type)
         before, self._wanted = self._wanted, replace(wanted, model=name)
         had = self._engines is not None
         self._unload()
@@ -319,7 +320,12 @@ class EngineThread:
             job.refuse(self._post, NO_MODEL)
             return
         self._stopping.clear()
-        job.run(self._session, self._post, self._take_changes)
+        # A rewrite is as long as its file, whatever the limit of replies.
+        self._session.settings = replace(self._settings(), max_tokens=None)
+        try:
+            job.run(self._session, self._post, self._take_changes)
+        finally:
+            self._session.settings = self._settings()
 
     def _write(self, request: Request) -> None:
         session = self._session
