@@ -122,6 +122,11 @@ class Model:
         return "head" in self.roles
 
     @property
+    def can_draft(self) -> bool:
+        """Whether it can guess by itself: a cache that cannot drop any number of tokens cannot follow what is kept."""
+        return not self.is_head and self.memory not in ("hybrid", "recurrent")
+
+    @property
     def why_not_fetched(self) -> str:
         """Why it cannot be fetched as it stands in the catalogue, and what can be done; "" where it can."""
         if self.is_head:

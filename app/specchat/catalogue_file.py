@@ -138,7 +138,7 @@ def _checked(entries: _Entries) -> Catalogue:
             near = suggestion(model.tokenizer, entries.tokenizers)
             raise entries.models[name].error("tokenizer", f'there is no tokenizer "{model.tokenizer}"{near}')
     pairs = tuple(_pair(table, models) for table in entries.pairs.values())
-    drafts = {pair.target: pair.draft for pair in reversed(pairs) if not models[pair.draft].is_head}
+    drafts = {pair.target: pair.draft for pair in reversed(pairs) if models[pair.draft].can_draft}
     return Catalogue(
         models=tuple(replace(model, draft=drafts.get(name)) for name, model in models.items()),
         default_target=_role(top, "default_target", models, "target").id,

@@ -83,8 +83,8 @@ def judge(target: Side, draft: Side, catalogue: Catalogue, vocabularies: Vocabul
         ]
         if facts[0] is None or facts[1] is None:
             return Verdict(False, "one of the two has no vocabulary")
-        reason = why_incompatible(facts[0], facts[1])
-        return Verdict(reason is None, reason or "")
+        difference = why_incompatible(facts[0], facts[1])
+        return Verdict(difference is None, difference or "")
     return _by_catalogue(target, draft, catalogue)
 
 
@@ -109,7 +109,7 @@ def _why_target_not(target: Side) -> str:
 
 def _why_draft_not(draft: Side) -> str:
     shape = None if draft.header is None else draft.header.shape
-    stateful = draft.model is not None and draft.model.memory in ("recurrent", "hybrid")
+    stateful = draft.model is not None and not draft.model.can_draft
     if (shape is not None and not shape.can_draft) or (shape is None and stateful):
         return f"{draft.name} cannot draft: {CANNOT_DRAFT}"
     return draft.trouble

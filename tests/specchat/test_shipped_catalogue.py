@@ -104,3 +104,11 @@ def test_what_is_recommended_is_free_can_be_fetched_fits_and_is_measured_best_fi
         # Other programs need memory as well.
         assert sum(map(memory_bytes, pair)) < 0.65 * max(entry.memory_gib, 4) * GIB
     assert catalogue.recommended[-1].target == catalogue.default_target
+
+
+def test_no_draft_is_recommended_whose_cache_cannot_drop_what_was_rejected(catalogue: Catalogue) -> None:
+    paired = {pair.target for pair in catalogue.pairs if not catalogue.find(pair.draft).can_draft}
+
+    assert {"qwen3.5-4b", "qwen3.5-9b"} <= paired
+    assert all(model.draft is None or catalogue.find(model.draft).can_draft for model in catalogue.models)
+    assert catalogue.find("qwen3.5-4b").draft is None
