@@ -99,6 +99,17 @@ class Engine:
         self._clock = clock
         self._read_at_once = read_at_once
 
+    @property
+    def cached(self) -> Tokens:
+        """The part of the context that the target's cache holds; a view that the next change may invalidate."""
+        return self.context.tokens[: self.target.n_past]
+
+    def adopt(self, tokens: Tokens) -> None:
+        """Take for the context what the target's cache was filled with from outside: a saved state."""
+        self.context.truncate(0)
+        self.context.extend(tokens)
+        self.context.given = len(tokens)
+
     def read(self, prompt: Tokens) -> Iterator[Reading]:
         """Make `prompt` the context, evaluating only what the cache lacks, a chunk between two yields.
 

@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 
 from speculation.devices import Device, gpus_of
 from speculation.engine_log import LogLines, back_end_in, mapped_bytes_in
-from speculation.types import CannotLoad, CannotRewind, EngineFailure, Interrupted, Logits, SpeculationError, Tokens
+from speculation.types import (
+    CannotLoad,
+    CannotRewind,
+    EngineFailure,
+    Interrupted,
+    Logits,
+    SpeculationError,
+    State,
+    Tokens,
+)
 from speculation.vocabulary import VocabularyFacts, VocabularyKind
 
 ENGINE_VERSION = f"llama-cpp-python {llama_cpp.__version__}"
@@ -262,6 +271,7 @@ class LlamaModel:
         params.n_outputs_max = params.n_outputs_max_per_seq = min(max_rows, params.n_batch)
         params.n_threads = params.n_threads_batch = n_threads
         params.type_k = params.type_v = CACHE_TYPES[cache_type]
+        self._cache_type = cache_type
         # The engine needs more room in a batch than it keeps states, or it ends the process.
         params.n_rs_seq = max(min(rollback, max_rows - 1, params.n_batch - 2), 0)
         params.swa_full = True  # with a windowed cache a rollback succeeds and the cells it needs are gone
@@ -344,6 +354,42 @@ class LlamaModel:
             self._can_undo = 0
         self._n_past = n_past
 
+    @property
+    def state_kind(self) -> str:
+        """What has to be equal where a saved state is restored, beside the weights and the engine's version."""
+        family = self.weights.metadata("general.architecture") or ""
+        short = self.weights.metadata(f"{family}.rope.scaling.original_context_length") or ""
+        long = short.isdigit() and self.n_ctx > int(short)  # such models place their tokens in another way then
+        return f"{self._cache_type}, {self.weights.back_end}, goes back {self._rollback}{', long' if long else ''}"
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of what `save_state` gives."""
+        return int(llama_cpp.llama_state_seq_get_size(self._context, 0))
+
+    def save_state(self) -> State:
+        """What the cache holds, for `restore_state` of a model with the same `state_kind`. Raises EngineFailure."""
+        state = np.empty(self.state_bytes, dtype=np.uint8)
+        if llama_cpp.llama_state_seq_get_data(self._context, _pointer(state), len(state), 0) != len(state):
+            raise EngineFailure(f"{self.weights.name} cannot save the state of its cache")
+        return state
+
+    def restore_state(self, state: State, n_past: int) -> None:
+        """Put a saved state of n_past tokens in place of the cache. Raises EngineFailure; the cache is empty then.
+
+        The engine does not survive everything that can be forged: give it nothing but what `save_state` gave.
+        """
+        self.rewind(0)
+        if n_past > self.n_ctx:
+            raise EngineFailure(f"a state of {n_past} tokens does not fit into a context of {self.n_ctx}")
+        self._log.error = ""
+        read = llama_cpp.llama_state_seq_set_data(self._context, _pointer(state), len(state), 0)
+        memory = llama_cpp.llama_get_memory(self._context)
+        if read != len(state) or llama_cpp.llama_memory_seq_pos_max(memory, 0) != n_past - 1:
+            llama_cpp.llama_memory_clear(memory, False)
+            raise EngineFailure(f"{self.weights.name} cannot take up a saved state: {self._log.reason()}")
+        self._n_past, self._can_undo = n_past, 0
+
     def _undo(self, n_past: int) -> None:
         """Go back to before a forward that failed, or to nothing where a recurrent state is lost; n_past says so."""
         try:
@@ -396,6 +442,10 @@ class LlamaModel:
         finally:
             self.rewind(0)
         return True
+
+
+def _pointer(state: State) -> Any:
+    return state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
 
 
 def _view(pointer: Any, n: int) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 Tokens = NDArray[np.int32]  # (n,)
 Logits = NDArray[np.float32]  # (n, V)
 Row = NDArray[np.float32]  # (V,), the logits of one position
+State = NDArray[np.uint8]  # (n,), what a cache holds, in the engine's own bytes
 
 
 PLAIN = "plain"  # the guesser named by a step without a draft

@@ -11,10 +11,13 @@ from typing import Any
 
 from specchat.attachments import Attachment, read_attachment, text_of, with_attachments
 from specchat.console import INTERRUPTED, ReadingBar, figures, on_interrupt, printable, say
+from specchat.context_policy import CUT, Policy
+from specchat.conversation import Message, Role
 from specchat.errors import InputRefused
+from specchat.fitting import fit_messages
 from specchat.opening import close_session, open_session
 from specchat.session import ChatSession, Reading, Reply, Wrote
-from speculation.types import PLAIN
+from speculation.types import PLAIN, Finish
 
 
 def ask(args: Namespace) -> int:
@@ -30,6 +33,8 @@ def ask(args: Namespace) -> int:
             print()
         elif not args.quiet:
             say(figures(reply))
+        if reply.finish is Finish.CONTEXT:
+            raise InputRefused(f"{CUT}; ask for less, attach less or use a larger context (--ctx)")
         return INTERRUPTED if reply.finish is None else 0
     finally:
         close_session(session)
@@ -106,6 +111,8 @@ def as_json(session: ChatSession, reply: Reply) -> dict[str, Any]:
 
 
 def _answer(session: ChatSession, question: str, *, shown: bool) -> Reply:
+    messages = [*session.messages, Message(Role.USER, question)]
+    fit_messages(session.engines, messages, Policy.STOP)  # which says more than the engine about what is too large
     clean = printable if sys.stdout.isatty() else str
     with ReadingBar() as bar, on_interrupt(session.stop):
         for event in session.reply(question):

@@ -112,10 +112,15 @@ class Chat:
             turn = self._parent(turn)
         return found[::-1]
 
+    def read_path(self, upto: Turn | None = None) -> list[Turn]:
+        """The turns of the path that the model reads: all but dropped ones, or all up to one that is dropped itself."""
+        path = self.path(upto)
+        return path if path and path[-1].is_dropped else [turn for turn in path if not turn.is_dropped]
+
     def messages(self, upto: Turn | None = None) -> list[Message]:
-        """The path as a prompt: the system prompt first, then questions and replies in turn."""
+        """The path as a prompt: the system prompt first, then the questions and replies that are read, in turn."""
         found = [Message(Role.SYSTEM, self.system)] if self.system else []
-        for turns in as_rounds(self.path(upto)):
+        for turns in as_rounds(self.read_path(upto)):
             text = BETWEEN_TURNS.join(turn.prompt_text for turn in turns)
             found.append(Message(turns[0].role, text, turns[0].tokens if len(turns) == 1 else None))
         return found

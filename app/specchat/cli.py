@@ -41,9 +41,13 @@ DEFAULTS: dict[str, object] = {
     "seed": None,
     "max_tokens": None,
     "stop": [],
+    "on_full": None,
     "ctx": None,
+    "cache_type": "f16",
     "threads": None,
     "yes": False,
+    "resume": None,
+    "private": False,
 }
 
 
@@ -55,6 +59,9 @@ def parser() -> argparse.ArgumentParser:
     model.add_argument("-d", "--draft", metavar="NAME", help="the model that guesses: NAME, a path, auto or none")
     model.add_argument("-c", "--ctx", type=int, metavar="N", help="context in tokens (8192)")
     model.add_argument("-t", "--threads", type=int, metavar="N", help="threads (one a fast core)")
+    model.add_argument(
+        "--cache-type", choices=["f16", "q8_0"], help="numbers of the cache; q8_0 takes half the memory (f16)"
+    )
     model.add_argument("-y", "--yes", action="store_true", help="fetch missing models without asking")
     guess = loading.add_argument_group("guessing; it never changes the text")
     guess.add_argument("-g", "--guess", choices=["auto", "draft", "lookup", "off"], help="who guesses (auto)")
@@ -82,6 +89,12 @@ def parser() -> argparse.ArgumentParser:
     )
     main_parser.add_argument("--version", action="version", version=f"specchat {__version__}")
     main_parser.add_argument("--plain", action="store_true", help="chat in line mode, without a full screen")
+    main_parser.add_argument(
+        "--resume", nargs="?", const="last", metavar="ID", help="go on with a kept chat: its number, title, or last"
+    )
+    main_parser.add_argument("--private", action="store_true", help="keep nothing of what is said")
+    on_full = "when the chat outgrows the context: ask, drop the oldest turns, or stop (ask; stop without a terminal)"
+    main_parser.add_argument("--on-full", choices=["ask", "drop", "stop"], default=argparse.SUPPRESS, help=on_full)
     commands = main_parser.add_subparsers(dest="command", metavar="COMMAND")
 
     ask = commands.add_parser("ask", parents=[shared], help="one answer on stdout")
@@ -179,8 +192,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not hasattr(args, name):
             setattr(args, name, value)
     _mend_streams()
-    if args.command is None and not args.plain and sys.stdin.isatty() and sys.stdout.isatty():
+    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if args.command is None and not args.plain and on_terminal:
         args.call = "specchat.tui.command:run"
+    elif args.resume is not None and (args.plain or not on_terminal):
+        return _fail("a chat goes on in the app, which needs a terminal; see also: specchat chats show", USAGE)
     module, _, function = args.call.partition(":")
     try:
         code: int = getattr(importlib.import_module(module), function)(args)

@@ -76,6 +76,31 @@ class PromptFormat:
             ids.insert(0, bos)
         return np.array(ids, dtype=np.int32)
 
+    def costs(self, messages: Sequence[Message]) -> list[int]:
+        """Tokens that each message takes up, with what the template writes around it. Raises TemplateError.
+
+        Their sum is that of the prompt up to a few tokens: they are counted apart, and without a reply's own ids.
+        """
+        grouped = _grouped(messages)
+        merged = [message for message, _ in grouped]
+        guard = _unused_character([self._template.source, *(message.text for message in merged)])
+        marked = [
+            replace(message, text=f"{self._guard(message.text, guard)}{guard}{guard}{i}{guard}{guard}")
+            for i, message in enumerate(merged)  # behind the text, because templates take thoughts from its beginning
+        ]
+        pieces = re.split(f"{guard}{guard}(\\d+){guard}{guard}", self._render(marked))
+        spent, last = [0] * len(merged), len(merged) - 1
+        for i in range(0, len(pieces), 2):
+            of = int(pieces[i + 1]) if i + 1 < len(pieces) else last
+            spent[of] += sum(1 for _ in self._encode(pieces[i], guard))
+        found = [0] * len(messages)
+        for total, (_, members) in zip(spent, grouped, strict=True):
+            for member in members[1:]:
+                found[member] = min(total, len(self._encoded(messages[member].text)))
+                total -= found[member]
+            found[members[0]] = total
+        return found
+
     def _guard(self, text: str, guard: str) -> str:
         """Break every control text with a character that is taken out again before tokenizing."""
         whole = text
@@ -166,14 +191,20 @@ def prompt_format(source: str | None, vocabulary: Encoder, control_text: Mapping
 
 def _mended(messages: Sequence[Message]) -> list[Message]:
     """Empty replies dropped and neighbours of one role merged: many templates insist that roles alternate."""
-    kept: list[Message] = []
-    for message in messages:
+    return [message for message, _ in _grouped(messages)]
+
+
+def _grouped(messages: Sequence[Message]) -> list[tuple[Message, list[int]]]:
+    """The messages as they are read, each with the indices of those that it was made of."""
+    kept: list[tuple[Message, list[int]]] = []
+    for i, message in enumerate(messages):
         if message.role is Role.ASSISTANT and not message.text and not message.tokens:
             continue
-        if kept and kept[-1].role is message.role:
-            kept[-1] = Message(message.role, f"{kept[-1].text}\n\n{message.text}")
+        if kept and kept[-1][0].role is message.role:
+            before, members = kept[-1]
+            kept[-1] = Message(message.role, f"{before.text}\n\n{message.text}"), [*members, i]
         else:
-            kept.append(message)
+            kept.append((message, [i]))
     return kept
 
 

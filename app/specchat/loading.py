@@ -147,6 +147,7 @@ def load_engines(
     try:
         shape = None if header is None else header.shape
         rollback = ROLLBACK if shape is None else states_kept(shape)
+        is_new = prices is None or prices.get(_price_key(weights, options)) is None
         target = LlamaModel(weights, log, n_ctx=plan.n_ctx, rollback=rollback, **_how(options))
         cost = _prices(target, options, prices, progress, clock) if target.can_rewind else None
     except SpeculationError:
@@ -161,7 +162,7 @@ def load_engines(
         notices.append(f"the context is {target.n_ctx} tokens: {weights.name} was trained for no more")
     if cost is None:
         notices.append(f"{weights.name} cannot take tokens back out of its cache, so it chats without guesses")
-    elif header is not None and weights.back_end == "CPU" and (hint := dear_checks(header.tensors)):
+    elif is_new and header is not None and weights.back_end == "CPU" and (hint := dear_checks(header.tensors)):
         notices.append(f"{weights.name}: {hint}")
     return Engines(
         target, options, log, chat_format, cost, clock() - started, notices=notices, prices=prices, room=room

@@ -181,7 +181,8 @@ def open_session(args: Namespace) -> ChatSession:
     if args.model is None and not shelf.store.has(shelf.catalogue.find(target)) and (better := shelf.suggestion()):
         say(better)
     path = harmless(shelf, shelf.locate(target, agreed=args.yes, beside=beside))
-    engines = load_with_bar(path, EngineOptions(n_ctx=args.ctx, n_threads=args.threads or decoding_threads()))
+    options = EngineOptions(args.ctx, args.threads or decoding_threads(), args.cache_type)
+    engines = load_with_bar(path, options)
     try:
         session = ChatSession(engines, settings)
         session.take_up(kept_survival().get(engines.target.weights.name))

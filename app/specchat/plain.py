@@ -7,14 +7,17 @@ from argparse import Namespace
 from collections.abc import Callable
 from contextlib import suppress
 
-from specchat.console import ReadingBar, figures, on_interrupt, printable, say
+from specchat.console import ReadingBar, can_ask, confirmed, figures, on_interrupt, printable, say
+from specchat.context_policy import CUT, Policy
+from specchat.conversation import Message, Role
 from specchat.downloads import DownloadError
-from specchat.errors import Refusal
+from specchat.errors import InputRefused, Refusal
+from specchat.fitting import fit_messages
 from specchat.headers import HeaderError
 from specchat.opening import Shelf, close_session, load_draft, open_session
-from specchat.session import ChatSession, ContextFull, Guess, Reading, Wrote
+from specchat.session import ChatSession, ContextFull, Guess, Reading, Reply, Wrote
 from specchat.template import TemplateError
-from speculation.types import SpeculationError
+from speculation.types import Finish, SpeculationError
 
 HELP = """\
 /guess auto|draft|lookup|off   who guesses, from the next reply on
@@ -49,9 +52,12 @@ class LineChat:
         self._talks = sys.stdin.isatty()
         self._told: set[str] = set()
         self._clean: Callable[[str], str] = printable if sys.stdout.isatty() else str
+        self._policy = Policy(args.on_full) if args.on_full else Policy.ASK
+        if self._policy is Policy.ASK and not can_ask():
+            self._policy = Policy.STOP
 
     def run(self) -> int:
-        """Read, answer, repeat."""
+        """Read, answer, repeat. Raises ContextFull and InputRefused where the context is full and nobody is there."""
         self._tell()
         if self._talks:
             with suppress(ImportError):  # Windows brings its own line editing
@@ -69,7 +75,7 @@ class LineChat:
             if line.startswith("/"):
                 if not self._command(line):
                     return 0
-            elif line.strip():
+            elif line.strip() and self._makes_room(line):
                 self._answer(line)
 
     def _line(self) -> str:
@@ -79,6 +85,34 @@ class LineChat:
             with suppress(EOFError):
                 line += "\n" + input("  " if self._talks else "")
         return line.encode("utf-8", "replace").decode()
+
+    def _makes_room(self, text: str) -> bool:
+        """Drop the oldest turns where the policy says so; False where the question is not to be answered."""
+        session = self._session
+        messages = [*session.messages, Message(Role.USER, text)]
+        try:
+            fitted = fit_messages(session.engines, messages, self._policy, max_tokens=session.settings.max_tokens)
+        except ContextFull as error:
+            if not self._talks:
+                raise
+            say(f"{error}; /new starts over")
+            return False
+        except (SpeculationError, TemplateError) as error:
+            say(str(error))
+            return False
+        if fitted.newly_dropped:
+            if self._policy is Policy.ASK:
+                what = (
+                    "question and its reply" if fitted.rounds == 1 else f"{fitted.rounds} questions and their replies"
+                )
+                say(f"the context of {session.engines.target.n_ctx} tokens is full")
+                if not confirmed(f"Drop the oldest {what} ({fitted.freed} tokens)?"):
+                    say("not asked: /new starts over, --on-full drop drops without asking")
+                    return False
+            else:
+                say(f"note: {fitted.notice}")
+            session.messages = [messages[i] for i in fitted.kept[:-1]]
+        return True
 
     def _answer(self, text: str) -> None:
         try:
@@ -97,10 +131,16 @@ class LineChat:
                         stopped = "" if event.finish else "stopped · "
                         say(stopped + figures(event))
                         self._tell()
-        except ContextFull as error:
-            say(f"{error}; /new starts over")
+                        self._tell_of_end(event)
         except (SpeculationError, TemplateError) as error:
             say(str(error))
+
+    def _tell_of_end(self, reply: Reply) -> None:
+        """A reply that the end of the context cut. Raises InputRefused where nobody can say how to go on."""
+        if reply.finish is Finish.CONTEXT:
+            if self._policy is Policy.STOP and not self._talks:
+                raise InputRefused(CUT)
+            say(f"note: {CUT}")
 
     def _tell(self) -> None:
         for notice in self._session.notices:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
 from time import perf_counter
 from typing import Any
 
@@ -14,7 +12,9 @@ import numpy as np
 from specchat.conversation import Message, Role
 from specchat.detokenize import ReplyText
 from specchat.loading import Engines
+from specchat.reply import Checked, Guess, Reply, ReplySettings, Wrote
 from speculation.accept import rule_named
+from speculation.context import common_prefix
 from speculation.controllers.adaptive import Adaptive
 from speculation.controllers.base import Controller, Plan
 from speculation.controllers.fixed import Fixed
@@ -24,72 +24,11 @@ from speculation.guessers.base import Guesser
 from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.llama import LlamaModel
-from speculation.sampling import SamplingConfig
 from speculation.stats import Totals, totals
-from speculation.types import CannotRewind, Finish, Interrupted, Step, Tokens
+from speculation.types import CannotRewind, Interrupted, State, Step, Tokens
 
+READ_ROWS = 32  # tokens from which a forward says how fast a prompt is read
 DRAFT_MIN_P = 0.4  # a draft model that believes less in its own token stops there
-
-
-class Guess(StrEnum):
-    """Who guesses: what the user chose."""
-
-    AUTO = "auto"
-    DRAFT = "draft"
-    LOOKUP = "lookup"
-    OFF = "off"
-
-
-@dataclass(frozen=True, slots=True)
-class ReplySettings:
-    """How replies are written."""
-
-    sampling: SamplingConfig = field(default_factory=SamplingConfig)
-    seed: int | None = None  # None draws a new one for each reply
-    max_tokens: int | None = None  # None: until the context is full
-    stop: tuple[str, ...] = ()
-    rule: str = "coupled"
-    guess_max: int | None = None  # tokens of a draft of a guesser chosen by hand; None: as many as look best
-    pause_below: float = 0.95  # realised speed over plain below which `auto` pauses guessing; 0: never
-
-
-@dataclass(frozen=True, slots=True)
-class Wrote:
-    """One step, and the text that it decided, which may be empty."""
-
-    text: str
-    step: Step | None  # None: text that was held back until it was clear that the reply ends
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A finished or stopped reply, and what it took."""
-
-    text: str
-    finish: Finish | None  # None: stopped by the user
-    seed: int
-    totals: Totals
-    steps: Sequence[Step]
-    prompt_tokens: int
-    reused_tokens: int  # of the prompt, that stood in the cache
-    read_tokens: int  # of the prompt, that were evaluated; fewer than the rest when the reading was stopped
-    read_s: float
-    first_token_s: float | None
-    plain_step_s: float | None  # seconds of a plain step: measured in this reply where it had enough of them
-
-    @property
-    def speed_up(self) -> float | None:
-        """Estimated speed over plain decoding; None from too few steps."""
-        return self.totals.speed_up(self.plain_step_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """How a reply compares with what the target writes without any guess."""
-
-    tokens: int  # that are the same, from the first one on
-    differs: tuple[str, str] | None  # the texts of the first two tokens that differ: the reply's, the plain run's
-    chances: tuple[float, float] | None  # the target's probabilities of these two, nothing cut
 
 
 Event = Reading | Wrote | Reply
@@ -111,6 +50,7 @@ class ChatSession:
         self._checking = False
         self._auto: Adaptive | None = None
         self._auto_draft: LlamaModel | None = None  # the draft model that it knows of
+        self._pace: float | None = None  # tokens a second of the last reading that was long enough to tell
         rule = rule_named(settings.rule, settings.seed or 0)
         self._engine = Engine(engines.target, {}, Fixed(), rule, settings.sampling, clock)
         self._equip()
@@ -158,6 +98,26 @@ class ChatSession:
         """Tokens of the conversation so far, as the engine holds them."""
         return len(self._engine.context)
 
+    @property
+    def cached(self) -> Tokens:
+        """The tokens that the target's cache holds, shape (n,)."""
+        return self._engine.cached
+
+    def take_state(self, tokens: Tokens, state: State) -> None:
+        """Go on from a saved state of the target's cache, which holds these tokens; the messages stay as they are.
+
+        What comes next reads only what it lacks. Raises EngineFailure, as `LlamaModel.restore_state` does.
+        """
+        self.engines.target.restore_state(state, len(tokens))
+        self._engine.adopt(tokens)
+
+    @property
+    def reading_pace(self) -> float | None:
+        """Tokens a second of reading a prompt: as last seen, or by the price list; None where nothing is known."""
+        if self._pace is not None or self.engines.cost is None:
+            return self._pace
+        return READ_ROWS / self.engines.cost.forward_s(READ_ROWS)
+
     def set_system(self, text: str) -> None:
         """Replace the system prompt; empty text removes it."""
         self.messages = [m for m in self.messages if m.role is not Role.SYSTEM]
@@ -188,6 +148,19 @@ class ChatSession:
         the first token. A consumer that closes the iterator keeps the part of the reply that it was given.
         """
         return self._answer([*self.messages, Message(Role.USER, text)], None, self.settings.seed)
+
+    def read_ahead(self, messages: Sequence[Message]) -> Iterator[Reading]:
+        """Read what a reply to these messages will read however the last of them, a question, goes on.
+
+        The conversation stays as it is. Raises ContextFull.
+        """
+        self._stop = False
+        *history, question = messages
+        begun = question.text if self.engines.target.rewinds_freely else ""  # what is typed over would cost all of it
+        ways = [[*history, Message(question.role, f"{begun}{more}")] for more in ("a", "\n\nb")]
+        prompts = [self.engines.format.prompt(way) for way in ways]
+        sure = common_prefix(prompts[0], prompts[1])
+        return self._read_ahead(prompts[0][: sure + 1])  # the engine leaves the last token for the first step
 
     def redo(self) -> Iterator[Event]:
         """Write the last reply anew. Until its first token comes, the old one stands. Raises ValueError without one."""
@@ -285,7 +258,15 @@ class ChatSession:
         )
         yield self.last_reply
 
-    def _read(self, prompt: Tokens) -> Generator[Event, None, Reading]:
+    def _read_ahead(self, prompt: Tokens) -> Iterator[Reading]:
+        self._watch(lambda: self._stop)
+        try:
+            if not self._stop:
+                yield from self._read(prompt)
+        finally:
+            self._watch(None)
+
+    def _read(self, prompt: Tokens) -> Generator[Reading, None, Reading]:
         reading = Reading(0, len(prompt), 0, 0.0)
         try:
             for reading in self._engine.read(prompt):
@@ -294,6 +275,8 @@ class ChatSession:
                     break
         except Interrupted:
             self._stop = True
+        if reading.read >= READ_ROWS and reading.seconds > 0:
+            self._pace = reading.read / reading.seconds
         return reading
 
     def _write(self, written: ReplyText, steps: list[Step], started: float) -> Generator[Event, None, float | None]:

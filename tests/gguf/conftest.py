@@ -36,7 +36,15 @@ def make(tiny_weights: dict[str, LlamaWeights]) -> Iterator[Make]:
     """Makes models of a kind, each with an empty cache of its own."""
     made = []
 
-    def new(kind: str, *, n_ctx: int = 512, n_batch: int = 512, max_rows: int = 64, rollback: int = 7) -> LlamaModel:
+    def new(
+        kind: str,
+        *,
+        n_ctx: int = 512,
+        n_batch: int = 512,
+        max_rows: int = 64,
+        rollback: int = 7,
+        cache_type: str = "f16",
+    ) -> LlamaModel:
         model = LlamaModel(
             tiny_weights[kind],
             LOG,
@@ -45,6 +53,7 @@ def make(tiny_weights: dict[str, LlamaWeights]) -> Iterator[Make]:
             n_batch=n_batch,
             max_rows=max_rows,
             rollback=rollback,
+            cache_type=cache_type,
         )
         made.append(model)
         return model

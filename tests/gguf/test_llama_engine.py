@@ -142,3 +142,22 @@ def test_chances_are_those_of_the_whole_context_also_where_the_cache_had_to_star
 
     np.testing.assert_allclose(np.log(chances), row[[3, 200]] - np.logaddexp.reduce(row), atol=2 * NOISE)
     assert engine.chances([3, 200]) == pytest.approx(chances, rel=0.1)
+
+
+@pytest.mark.parametrize("kind", REWINDING)
+def test_with_a_cache_of_eight_bits_guessing_changes_no_text_either(make: Make, kind: str) -> None:
+    prompt = some_tokens(120)
+    plain = plain_text(make(kind, cache_type="q8_0"), prompt, 100)
+    engine = engine_of(make(kind, cache_type="q8_0"), make(DRAFTS[kind]), Fixed("draft", 5))
+
+    steps = write(engine, prompt, 100)
+
+    assert_same_text(tokens_of(steps), plain)
+    assert sum(step.drafted for step in steps) > 50
+
+
+def test_a_cache_of_eight_bits_gives_nearly_the_same_rows(make: Make) -> None:
+    tokens = some_tokens(100)
+    rows = [np.array(make("attention", cache_type=kind).forward(tokens, n_rows=8)) for kind in ("f16", "q8_0")]
+
+    assert 0 < np.abs(rows[0] - rows[1]).max() < 10 * NOISE

@@ -260,6 +260,22 @@ def test_the_price_of_a_draft_token_is_measured_once_and_kept(tmp_path: Path) ->
     engines.close()
 
 
+def test_dear_checks_are_told_once_when_a_model_is_first_loaded_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tiny.write_attention(tmp_path / "model.gguf")
+    monkeypatch.setattr("specchat.loading.dear_checks", lambda tensors: f"dear: {dict(tensors)}")
+    prices = Kept(tmp_path / "prices.json")
+    told = []
+
+    for _ in range(2):
+        engines = load_engines(path, EngineOptions(n_ctx=512), EngineLog(), prices=prices)
+        told.append(engines.notices)
+        engines.close()
+
+    assert told == [["model: dear: {'F32': 21}"], []]
+
+
 @pytest.mark.parametrize(
     ("tensors", "hint"),
     [

@@ -48,8 +48,8 @@ DRAFTS: dict[str, Write] = {
     "an early token edited": edited("early", token=4),
     "gemma3": tiny.write_sliding_window,
     "qwen35": tiny.write_delta,
-    "begins with a token": lambda path: rewritten(path, "tokenizer.ggml.add_bos_token", True),
-    "ends with a token": lambda path: rewritten(path, "tokenizer.ggml.add_eos_token", True),
+    "begins with a token": lambda path: written(path, add_bos_token=True),
+    "ends with a token": lambda path: written(path, add_eos_token=True),
     "begins by its way of cutting": lambda path: written(path, pre="llama-bpe"),
     "pieces of sentences": lambda path: written(path, model="llama"),
 }
@@ -73,10 +73,6 @@ def written(path: Path, pre: str = "qwen2", model: str = "gpt2", **flags: bool) 
         file.attention(f"blk.{layer}")
         file.feed_forward(f"blk.{layer}")
     return file.close()
-
-
-def rewritten(path: Path, key: str, value: bool) -> Path:
-    return written(path, **{key.rpartition(".")[2]: value})
 
 
 def from_header(path: Path, name: str) -> VocabularyFacts:
@@ -157,12 +153,9 @@ def test_too_many_more_tokens_are_no_padding(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("write", "usable"), [(tiny.write_recurrent, False), (tiny.write_delta, True)])
 def test_a_target_that_cannot_go_back_has_no_drafts(write: Write, usable: bool, tmp_path: Path) -> None:
-    def of_size(path: Path) -> Path:
-        return write(path)
-
-    target = Side("target", header=read_header(of_size(tmp_path / "target.gguf")))
-    smaller = Side("draft", header=read_header(tiny.write_attention(tmp_path / "draft.gguf")))
-    found = judge(Side("target", header=target.header, trouble=""), smaller, NOTHING, Vocabularies())
+    target = side(write(tmp_path / "target.gguf"))
+    smaller = side(tiny.write_attention(tmp_path / "draft.gguf"))
+    found = judge(target, smaller, NOTHING, Vocabularies())
 
     assert usable or "target cannot take tokens back out of its cache" in found.reason
     assert ("cannot take" in found.reason) is not usable
@@ -219,7 +212,8 @@ def test_a_gain_weighs_what_is_won_against_measured_prices() -> None:
     assert free.draft_tokens == 16
     assert free.speed_up == pytest.approx(free.tokens_per_step) == pytest.approx(2.0, abs=1e-4)
     dear = gain(flat, 0.5, alpha=0.7)  # one guess: 1.7 tokens for 1.5 steps; two: 2.19 for 2
-    assert dear == Gain(1, pytest.approx(1.7), pytest.approx(1.7 / 1.5))
+    assert dear.draft_tokens == 1
+    assert (dear.tokens_per_step, dear.speed_up) == pytest.approx((1.7, 1.7 / 1.5))
     assert gain(CostTable({1: 1.0, 2: 2.0, 64: 64.0}), 0.5) == Gain(0, 1.0, 1.0)
 
 

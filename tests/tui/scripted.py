@@ -88,6 +88,7 @@ class ScriptedEngine(EngineThread):
         self.requests: list[Request] = []
         self.chosen: list[str] = []
         self.drafts: list[str] = []
+        self.ahead: list[list[str]] = []
         self.loads: list[Wanted] = []
         self.refreshed = 0
         self.stopped = False
@@ -116,6 +117,9 @@ class ScriptedEngine(EngineThread):
 
     def piece(self, token: int) -> bytes:
         return f"<{token}>".encode()
+
+    def read_ahead(self, messages: Sequence[Message], key: str) -> None:
+        self.ahead.append([message.text for message in messages])
 
     def stop(self) -> None:
         self.stopped = True
@@ -177,6 +181,8 @@ class ScriptedEngine(EngineThread):
             plan = Plan(piece.guesser, piece.drafted, None, "the last 14 tokens match: and so on",
                         (Priced(PLAIN, 0, 1.0, PLAIN_S), Priced("lookup", 8, 6.1, 2.4 * PLAIN_S)))  # fmt: skip
             figures.add(step, plan)
+            if request.keep is not None:
+                request.keep(piece.text, step)
             self._post(Grew(request.turn, piece.text, (span,), max(0, at // 2)))
             self._live = figures.snapshot(context_tokens=120 + i, memory_bytes=1_600_000_000, who=who)
             at += len(piece.text)
@@ -189,13 +195,23 @@ class ScriptedEngine(EngineThread):
         self._post(Ended(request.turn, reply, said, tuple(spans)))
 
 
-def app_on(tmp_path: Path, script: Script | None = None, settings: Settings | None = None) -> SpecchatApp:
-    """The app on a script, in a folder of its own, at noon."""
+def app_on(
+    tmp_path: Path,
+    script: Script | None = None,
+    settings: Settings | None = None,
+    history: Path | None = None,
+    *,
+    is_private: bool = False,
+    resume: int | None = None,
+) -> SpecchatApp:
+    """The app on a script, in a folder of its own, at noon; `history` is where it keeps chats."""
     file = SettingsFile(tmp_path / "config.toml")
     chosen = settings or Settings()
     script = script or Script()
     return SpecchatApp(
-        Start(chosen, chosen, file, Wanted(guess=chosen.guess.mode)),
+        Start(
+            chosen, chosen, file, Wanted(guess=chosen.guess.mode), history=history, is_private=is_private, resume=resume
+        ),
         engine=lambda post, reply_settings: ScriptedEngine(post, reply_settings, script),
         now=lambda: datetime(2026, 11, 29, 12, 4),
         folder=tmp_path,

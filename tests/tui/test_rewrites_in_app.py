@@ -474,3 +474,86 @@ def test_old_writes_are_forgotten_at_the_start(tmp_path: Path) -> None:
         await until(pilot, lambda: not UndoStore(undo_folder()).past())
 
     drive(app_that(tmp_path, CHANGE), keys)
+
+
+# What was cut off, in a later session.
+
+
+def about(app: SpecchatApp) -> str:
+    return str(app.screen.query_one("#ask-about", Static).content)
+
+
+async def leave_cut_off(tmp_path: Path, pilot: Pilot[None], app: SpecchatApp) -> None:
+    await rewrite(pilot, app, "a.py rename them")
+    await until(pilot, lambda: isinstance(app.screen, Question))
+
+
+def test_a_rewrite_that_was_stopped_is_offered_and_done_in_a_later_session(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(TEXT)
+    first = app_that(tmp_path, CHANGE)
+    stopping(first, 60)
+    drive(first, lambda pilot, app: leave_cut_off(tmp_path, pilot, app))
+    later = app_that(tmp_path, CHANGE)
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        app.action_rewrite("a.py")
+        await until(pilot, lambda: "unfinished" in about(app))
+        assert 'of 24 lines of "rename them"' in about(app)
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: isinstance(app.screen, ReviewScreen))
+        assert isinstance(app.screen, ReviewScreen)
+        assert app.screen.instruction == "rename them"
+        await pilot.press("a", "w")
+        await until(pilot, lambda: file.read_text() == BOTH)
+
+    drive(later, keys)
+    assert not list((tmp_path / "state" / "unfinished").iterdir())
+
+
+@pytest.mark.parametrize("why", ["dropped", "changed", "other lines"])
+def test_nothing_is_offered_of_what_was_dropped_or_is_another_text_by_now(tmp_path: Path, why: str) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(TEXT)
+    app = app_that(tmp_path, CHANGE)
+    stopping(app, 60)
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await rewrite(pilot, app, "a.py rename")
+        await until(pilot, lambda: isinstance(app.screen, Question))
+        assert list((tmp_path / "state" / "unfinished").iterdir())
+        await answer(pilot, app, "Drop it" if why == "dropped" else "Review what there is")
+        if why != "dropped":
+            await until(pilot, lambda: isinstance(app.screen, ReviewScreen))
+            await pilot.press("q")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        if why == "changed":
+            file.write_text(f"{TEXT}more\n")
+        app.action_rewrite("a.py:1-3" if why == "other lines" else "a.py")
+        await until(pilot, lambda: "est" in about(app))
+        assert "unfinished" not in about(app)
+        await pilot.press("ctrl+o")
+        assert about(app) == "nothing of this file is unfinished"
+
+    drive(app, keys)
+    assert file.read_text() == (f"{TEXT}more\n" if why == "changed" else TEXT)
+
+
+def test_a_long_file_that_was_stopped_goes_on_in_the_middle_of_its_part(tmp_path: Path) -> None:
+    """What could be reviewed already is only looked at: it is no end of the part."""
+    file = tmp_path / "a.py"
+    text = "".join(f"line {i} says something of its own\n" for i in range(120))
+    file.write_text(text)
+    app = app_that(tmp_path, edited(lambda old: old.replace("line 9 ", "row 9 ").replace("line 24 ", "row 24 ")))
+    engine_of(app).n_ctx = 3000
+    stopping(app, 500)
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await rewrite(pilot, app, "a.py rename")
+        await answer(pilot, app, "Continue")
+        await until(pilot, lambda: isinstance(app.screen, ReviewScreen))
+        await pilot.press("a", "w")
+        await until(pilot, lambda: "row 9 " in file.read_text())
+
+    drive(app, keys)
+    assert file.read_text() == text.replace("line 9 ", "row 9 ").replace("line 24 ", "row 24 ")

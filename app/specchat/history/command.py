@@ -9,6 +9,7 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from specchat.console import can_ask, confirmed, printable, say
 from specchat.errors import Declined, UsageError
 from specchat.history.choosing import chosen
 from specchat.history.errors import ImportRefused
-from specchat.history.records import ChatSummary, Hit
+from specchat.history.records import ChatRecord, ChatSummary, Hit
 from specchat.history.store import Store, history_path
 from specchat.history.telling import moment
 from specchat.rewrite.disk import Folder, create
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 _DAY_S = 86_400
 _MOST_TITLES = 5  # named in a question
+_AT_ONCE = 100  # chats of a file that are stored together
 
 
 def list_chats(args: Namespace) -> int:
@@ -128,20 +130,22 @@ def import_chats(args: Namespace) -> int:
     from specchat.history.importing import read_chats
 
     taken = known = empty = 0
+    chats, problem, more = read_chats(Path(args.file)), None, True
     with _opened() as store:
-        try:
-            for record in read_chats(Path(args.file)):
-                if not record.turns:
-                    empty += 1
-                elif record.key and store.by_key(record.key) is not None:
-                    known += 1
-                else:
-                    store.put(record)
-                    taken += 1
-        except ImportRefused:
-            if taken:
-                say(f"{_count(taken)} taken up before this:")
-            raise
+        while more:
+            waiting: list[ChatRecord] = []
+            try:
+                waiting.extend(islice(chats, _AT_ONCE))  # what came before a fault stays in it
+            except ImportRefused as error:
+                problem = error
+            full = [record for record in waiting if record.turns]
+            new = store.put_new(full)
+            taken, known, empty = taken + new, known + len(full) - new, empty + len(waiting) - len(full)
+            more = len(waiting) == _AT_ONCE and problem is None
+    if problem is not None:
+        if taken:
+            say(f"{_count(taken)} taken up before this:")
+        raise problem
     left = [f"{known} {'was' if known == 1 else 'were'} here already"] if known else []
     left += [f"{empty} had no messages"] if empty else []
     say("; ".join([f"{_count(taken)} taken up", *left]))

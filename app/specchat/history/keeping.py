@@ -52,20 +52,36 @@ class KeptChat:
         """The id in the store; None while nothing is stored."""
         return self._scribe.chat_id
 
+    @property
+    def key(self) -> str:
+        """What the chat is called in every store."""
+        return self._scribe.key
+
     def note(
-        self, *, unsent: str | None = None, model: str | None = None, settings: Mapping[str, Any] | None = None
+        self,
+        *,
+        unsent: str | None = None,
+        model: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        is_pinned: bool | None = None,
     ) -> None:
-        """Keep what stands beside the messages: what is being typed, the model, settings as JSON has them."""
-        self._facts = replace(
-            self._facts,
-            unsent=self._facts.unsent if unsent is None else unsent,
-            model=self._facts.model if model is None else model,
-            settings=self._facts.settings if settings is None else dict(settings),
+        """Keep what stands beside the messages: what is being typed, the model, settings as JSON has them, a pin."""
+        facts = self._facts
+        self._save(
+            replace(
+                facts,
+                unsent=facts.unsent if unsent is None else unsent,
+                model=facts.model if model is None else model,
+                settings=facts.settings if settings is None else dict(settings),
+                is_pinned=facts.is_pinned if is_pinned is None else is_pinned,
+            )
         )
-        self.save()
 
     def save(self) -> None:
         """Keep what has changed since the last time: messages, branches, system prompt, title. Nothing without any."""
+        self._save(self._facts)
+
+    def _save(self, noted: ChatRecord) -> None:
         now = self._clock()
         latest = self.chat.latest
         turns = {turn.id: self._record(turn, latest.get(turn.id), now) for turn in self.chat.turns}
@@ -73,9 +89,9 @@ class KeptChat:
         removed = [turn_id for turn_id in self._saved if turn_id not in turns]
         tip = self.chat.tip
         facts = replace(
-            self._facts,
-            created=self._facts.created or now,
-            changed=now if removed or any(turn.id not in self._saved for turn in changed) else self._facts.changed,
+            noted,
+            created=noted.created or now,
+            changed=now if removed or any(turn.id not in self._saved for turn in changed) else noted.changed,
             title=self.chat.title,
             is_named=bool(self.chat.named),
             system=self.chat.system,
@@ -83,6 +99,7 @@ class KeptChat:
             tip=None if tip is None else tip.id,
         )
         if not (changed or removed or (turns and facts != self._facts)):
+            self._facts = noted
             return
         self._facts, self._saved = facts, turns
         self._writing -= set(removed)
@@ -103,20 +120,7 @@ class KeptChat:
         now = self._clock()
         record = self._record(turn, self.chat.latest.get(turn.id), now)
         self._saved[turn.id] = record
-        part = PartRecord(ended=now, spans=tuple(spans))
-        if reply is not None:
-            part = replace(
-                part,
-                finish=None if reply.finish is None else str(reply.finish),
-                seed=reply.seed,
-                prompt_tokens=reply.prompt_tokens,
-                reused_tokens=reply.reused_tokens,
-                read_tokens=reply.read_tokens,
-                read_s=reply.read_s,
-                first_token_s=reply.first_token_s,
-                plain_step_s=reply.plain_step_s,
-                totals=deepcopy(reply.totals),
-            )
+        part = part_of(reply, spans, now)
         steps, scribe = () if reply is None else reply.steps, self._scribe
         self._do(Action(lambda connection: scribe.end(connection, record, part, steps), scribe))
         self._facts = replace(self._facts, changed=now)
@@ -138,6 +142,25 @@ class KeptChat:
             is_pinned=turn.is_pinned,
             is_dropped=turn.is_dropped,
         )
+
+
+def part_of(reply: Reply | None, spans: Iterable[Span], ended: float) -> PartRecord:
+    """What a reply took, as it is stored, but for its steps and who wrote it; None: it went wrong."""
+    part = PartRecord(ended=ended, spans=tuple(spans))
+    if reply is None:
+        return part
+    return replace(
+        part,
+        finish=None if reply.finish is None else str(reply.finish),
+        seed=reply.seed,
+        prompt_tokens=reply.prompt_tokens,
+        reused_tokens=reply.reused_tokens,
+        read_tokens=reply.read_tokens,
+        read_s=reply.read_s,
+        first_token_s=reply.first_token_s,
+        plain_step_s=reply.plain_step_s,
+        totals=deepcopy(reply.totals),
+    )
 
 
 class Writing:

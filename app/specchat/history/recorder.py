@@ -45,7 +45,7 @@ _Wanted = Action | _Job | _Mark
 class Recorder:
     """Writes chats as they happen. All methods may be called from any thread and return at once."""
 
-    def __init__(self, path: Path, on_trouble: Callable[[str], None], clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, path: Path, on_trouble: Callable[[str], object], clock: Callable[[], float] = time.time) -> None:
         """`on_trouble` is given one line for people, in the writing thread, once for each line."""
         self._path = path
         self._on_trouble = on_trouble

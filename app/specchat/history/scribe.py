@@ -49,6 +49,11 @@ class Scribe:
         self._unadopted = list(self._known)  # loaded, and not yet found in the store
 
     @property
+    def key(self) -> str:
+        """What the chat is called in every store."""
+        return self._facts.key
+
+    @property
     def state(self) -> tuple[Any, ...]:
         """What `restore` brings back."""
         parts = {turn: replace(part) for turn, part in self._parts.items()}

@@ -109,15 +109,23 @@ class Store:
             raise NoSuchChat(str(chat_id))
         return found
 
-    def by_key(self, key: str) -> int | None:
-        """The id of the chat that has a key in every store."""
-        with self._reads() as connection:
-            found = connection.execute("SELECT id FROM chats WHERE key = ?", (key,)).fetchone()
-        return None if found is None else int(found[0])
-
     def put(self, record: ChatRecord) -> int:
         """Store a chat that came from elsewhere, or that was deleted; its new id."""
         return self._writes(lambda connection: rows.insert_chat(connection, record))
+
+    def put_new(self, records: Iterable[ChatRecord]) -> int:
+        """Store chats in one transaction, but for those whose key is here already; how many were new."""
+
+        def put(connection: sqlite3.Connection) -> int:
+            known = "SELECT 1 FROM chats WHERE key = ?"
+            new = 0
+            for record in records:
+                if not record.key or not connection.execute(known, (record.key,)).fetchone():
+                    rows.insert_chat(connection, record)
+                    new += 1
+            return new
+
+        return self._writes(put)
 
     def rename(self, chat_id: int, title: str) -> None:
         """Give a chat a title. Raises NoSuchChat."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from specchat.attachments import label
 from specchat.errors import UsageError
 from specchat.rewrite.merge import Change
 from specchat.rewrite.placeholders import is_ellipsis, is_placeholder
@@ -74,23 +75,24 @@ class Rails:
 
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:0[xXbBoO][0-9a-fA-F_]+|\d[\d_]*(?:[.,]\d+)*(?:[eE][-+]?\d+)?)")
-_URL = re.compile(r"\b(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>\"'`)\]]+", re.IGNORECASE)
-_QUOTE = re.compile(r"\"[^\"\n]+\"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|^[ \t]*>.*$", re.MULTILINE)
+_URL = re.compile(r"\b(?:[a-z][a-z0-9+.-]{0,30}://|www\.)[^\s<>\"'`)\]]+", re.IGNORECASE)
+_QUOTE = re.compile(r"\"[^\"\n]+\"|“[^“”\n]+”|„[^„“”\n]+[“”]|«[^«»\n]+»|^[ \t]*>.*$", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}[ \t]+.*$|^\S.*\n(?:={3,}|-{3,})[ \t]*$", re.MULTILINE)
 _KEPT = {Kept.NUMBERS: _NUMBER, Kept.URLS: _URL, Kept.QUOTES: _QUOTE, Kept.HEADINGS: _HEADING}
 
 
 def rails(max_change: float | None = None, keep: Iterable[str] = (), protect: Iterable[str] = ()) -> Rails:
     """The guard rails by their names and expressions. Raises UsageError."""
-    try:
-        kinds = frozenset(Kept(name) for name in keep)
-    except ValueError as error:
-        raise UsageError(f"{error}: --keep knows {', '.join(Kept)}") from error
-    try:
-        patterns = tuple(re.compile(each, re.MULTILINE) for each in protect)
-    except re.error as error:
-        raise UsageError(f"--protect: {error}") from error
-    return Rails(max_change, kinds, patterns)
+    names = list(keep)
+    if unknown := [name for name in names if name not in set(Kept)]:
+        raise UsageError(f"--keep knows {', '.join(Kept)}, and not {label(unknown[0])}")
+    patterns: list[re.Pattern[str]] = []
+    for each in protect:
+        try:
+            patterns.append(re.compile(each, re.MULTILINE))
+        except (re.error, RecursionError, OverflowError) as error:
+            raise UsageError(f"--protect {label(each)} is no regular expression: {error}") from error
+    return Rails(max_change, frozenset(map(Kept, names)), tuple(patterns))
 
 
 def check(

@@ -13,7 +13,7 @@ from specchat.opening import close_session, open_session
 from specchat.rewrite.dry_run import dry_run
 from specchat.rewrite.folders import undo_folder, unfinished_folder
 from specchat.rewrite.inputs import Job, Mode, job_of, read_piped
-from specchat.rewrite.one_file import OneFile, failed
+from specchat.rewrite.one_file import OneFile, failed, kept
 from specchat.rewrite.recipes import Recipe, load_recipes
 from specchat.rewrite.results import INTERRUPTED, Result, Status, exit_code
 from specchat.rewrite.telling import tell, tell_end
@@ -33,7 +33,7 @@ def rewrite(args: Namespace) -> int:
     piped = read_piped() if "-" in job.names else b""
     if job.mode is Mode.DRY_RUN:
         return dry_run(args, job, piped)
-    early = {} if job.goes_on else _without_model(job, piped)
+    early = _without_model(job, unfinished, piped)
     if not job.names or (early and len(early) == len(job.names)):  # no model is loaded for nothing
         for result in early.values():
             tell(result, job, None)
@@ -82,13 +82,14 @@ def _rewritten(job: Job, session: ChatSession, one_file: OneFile, early: dict[st
     return results
 
 
-def _without_model(job: Job, piped: bytes) -> dict[str, Result]:
+def _without_model(job: Job, unfinished: UnfinishedStore, piped: bytes) -> dict[str, Result]:
     """The files that need no model: those that cannot be read, and of several those with no part to be rewritten."""
     found: dict[str, Result] = {}
     for name in job.names:
         source = None
         try:
-            source = job.read(name, piped)
+            partial = kept(job, unfinished, name)
+            source = job.read(name, piped, None if partial is None else partial.encoding)
             job.where.parts(source)
         except UsageError:
             raise

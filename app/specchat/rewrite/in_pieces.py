@@ -133,9 +133,8 @@ class LongRewriting:
 
     def rest_unchanged(self) -> Outcome:
         """What was written, and the rest of the file as it is. Raises ValueError where the text is inside an edit."""
-        if (now := self._now) is not None and now.has_begun:
-            self._end(now.rest_unchanged())
-        return self._joined(None, complete=True)
+        now = self._now
+        return self._joined(None if now is None or not now.has_begun else now.rest_unchanged(), complete=True)
 
     def partial(self) -> Partial:
         """What can be kept to go on with in another process."""

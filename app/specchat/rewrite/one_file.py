@@ -56,7 +56,7 @@ class OneFile:
         self._goes_on = ""
         shown = label(name)
         try:
-            partial = self._kept(name)
+            partial = kept(self._job, self._unfinished, name)
             source = self._job.read(name, self._piped, partial.encoding if partial is not None else None)
             shown = source.name
             if source.place is not None and source.outside(Path.cwd()) and source.place.named != source.place.real:
@@ -70,18 +70,6 @@ class OneFile:
         except (Refusal, SpeculationError, TemplateError) as error:
             result = failed(shown, error)
         return replace(result, path=name)
-
-    def _kept(self, name: str) -> Partial | None:
-        """What is there to go on with. Raises InputRefused where nothing is and nothing says what to do."""
-        if not self._job.goes_on:
-            return None
-        try:
-            partial = self._unfinished.get(place_of(Path(name)))
-        except (OSError, ValueError):  # reading it says why
-            partial = None
-        if partial is None and not self._job.instruction:
-            raise InputRefused(f"no rewrite of {label(name)} was cut off, so there is none to go on with")
-        return partial
 
     def _planned(self, source: SourceFile, partial: Partial | None) -> AnyRewriting:
         job = self._job
@@ -165,6 +153,19 @@ class OneFile:
         name = outcome.record.source.name
         way_out = self._goes_on if outcome.data is None else f"; {_WAY_OUT}"
         return Result(name, Status.REFUSED, REFUSED, f"{name}: not used: {_several(reasons)}{way_out}", outcome)
+
+
+def kept(job: Job, unfinished: UnfinishedStore, name: str) -> Partial | None:
+    """What is there to go on with. Raises InputRefused where nothing is and nothing says what to do."""
+    if not job.goes_on:
+        return None
+    try:
+        partial = unfinished.get(place_of(Path(name)))
+    except (OSError, ValueError):  # reading it says why
+        partial = None
+    if partial is None and not job.instruction:
+        raise InputRefused(f"no rewrite of {label(name)} was cut off, so there is none to go on with")
+    return partial
 
 
 def failed(name: str, error: Exception) -> Result:

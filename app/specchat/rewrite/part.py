@@ -169,5 +169,5 @@ def checked(source: SourceFile, parts: Sequence[Part], found: Sequence[Change], 
 def _expression(text: str, option: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"{option} {label(text)} is no regular expression: {error}") from error

@@ -55,13 +55,25 @@ def seam_findings(source: SourceFile, parts: Sequence[Part], found: Sequence[Cha
             before = _beside(source, found, first, max(0, part.start - _NEAR), part.start)
             findings += _foreign(first, own, before[::-1], part.start + 1, "in front of it")
             if i and _meet(source, parts[i - 1], part) and _is_lost(source.texts[part.start], first):
-                lost.append(Finding(Problem.SEAM, part.start + 1, "the first line behind a seam is gone"))
+                lost.append(
+                    Finding(
+                        Problem.SEAM,
+                        part.start + 1,
+                        "the line that a part begins with is gone, which may be a fault of the cut",
+                    )
+                )
         if (last := inside[-1]).end == part.end:
             behind = _beside(source, found, last, part.end, part.end + _NEAR)
             findings += _foreign(last, own, behind, part.end, "behind it")
             meets = i + 1 < len(parts) and _meet(source, part, parts[i + 1])
             if meets and _is_lost(source.texts[part.end - 1], last):
-                lost.append(Finding(Problem.SEAM, part.end, "the last line before a seam is gone"))
+                lost.append(
+                    Finding(
+                        Problem.SEAM,
+                        part.end,
+                        "the line that a part ends with is gone, which may be a fault of the cut",
+                    )
+                )
     # A rewrite that takes lines out everywhere does so at seams too.
     return findings + (lost if removals - len(lost) < _REMOVALS else [])
 

@@ -30,7 +30,10 @@ def undo(args: Namespace) -> int:
     store = UndoStore(undo_folder())
     store.prune()  # which settles first what a killed process left
     if args.list:
-        _print(_of_file(store.past(), args.wanted) if args.wanted else store.past())
+        past = _of_file(store.past(), args.wanted) if args.wanted else store.past()
+        _print(past)
+        if not past:
+            say(f"nothing that was written{f' to {label(args.wanted)}' if args.wanted else ''} can be taken back")
         return 0
     wanted = None if args.wanted is None else id_of(store.past(), args.wanted)
     try:
@@ -59,6 +62,8 @@ def _of_file(past: list[Past], name: str) -> list[Past]:
 
 def _merged(store: UndoStore, changed: ChangedSince) -> Entry:
     """Write the merge if the user agrees; raises the refusal otherwise."""
+    if changed.merged is not None and not can_ask():
+        say("note: on a terminal, or in the app with /undo, it is asked whether to write the merge")
     if changed.merged is None or not can_ask():
         raise changed
     say(str(changed))

@@ -26,6 +26,7 @@ MODES = ("auto", "draft", "lookup", "off")
 SOURCES = ("prompt", "reply", "turn", "file")
 TINTS = ("off", "gutter", "token")
 RULES = ("coupled", "rejection", "block")
+POLICIES = ("ask", "drop", "stop")
 SHARE = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 DRAFT = text('"auto", "none", or the name or file of a model')
 
@@ -68,10 +69,12 @@ class SamplingSettings(Checked):
 
 @dataclass(frozen=True, slots=True)
 class ContextSettings(Checked):
-    """What a model is loaded with; a change holds from the next load."""
+    """What a model is loaded with, which holds from the next load, and what happens when that is full."""
 
     size: int | None = key(None, whole(16, 2**24, none="auto"), "tokens: auto, or a number")
     threads: int | None = key(None, whole(1, 512, none="auto"), "processor threads: auto, or a number")
+    policy: str = key("ask", one_of(POLICIES), "when a chat outgrows it: ask, drop (the oldest turns) or stop")
+    read_ahead: bool = key(True, switch(), "read the chat and attached files while the question is typed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,14 @@ class ViewSettings(Checked):
     plain_marker: bool = key(True, switch(), "mark where plain decoding would be by now")
     panel: bool = key(True, switch(), "figures of the guessing beside the chat")
     fold_thinking: bool = key(True, switch(), "fold what a model thinks before it replies")
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySettings(Checked):
+    """Which chats are written down, and for how long."""
+
+    enabled: bool = key(True, switch(), "keep chats on this computer; false: every chat is private")
+    keep_days: int = key(0, whole(0, 100_000), "delete chats this many days after their last word; 0: never")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +117,7 @@ class Settings(Checked):
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
     view: ViewSettings = field(default_factory=ViewSettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
     targets: Mapping[str, TargetSettings] = field(default_factory=dict)  # by name; only those with a choice are kept
 
     def __post_init__(self) -> None:
@@ -124,7 +136,13 @@ class Settings(Checked):
         return replace(self, targets={**self.targets, name: target})
 
 
-SECTIONS = {"guess": GuessSettings, "sampling": SamplingSettings, "context": ContextSettings, "view": ViewSettings}
+SECTIONS = {
+    "guess": GuessSettings,
+    "sampling": SamplingSettings,
+    "context": ContextSettings,
+    "view": ViewSettings,
+    "history": HistorySettings,
+}
 ANY = "*"  # in a place: whichever target
 KEYS: Mapping[Place, Field[Any]] = {
     **{(each.name,): each for each in fields(Settings) if each.metadata},

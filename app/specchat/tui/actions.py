@@ -65,6 +65,7 @@ class Actions(App[None]):
             self.engine.load_draft(settings.guess.draft)
         if settings.system != before.system:
             self.chat_view.chat.system = settings.system
+            self.chat_view.post_message(ChatView.Changed())
 
     async def run_command(self, text: str) -> bool:
         """Do a slash command; False leaves it in the prompt."""
@@ -163,6 +164,7 @@ class Actions(App[None]):
     def action_system(self, text: str = "") -> None:
         """Set the system prompt of this chat."""
         self.chat_view.chat.system = text
+        self.chat_view.post_message(ChatView.Changed())
         self.tell("the system prompt is set; the next question reads the chat anew" if text else "no system prompt")
 
     def action_seed(self, text: str = "") -> None:

@@ -15,12 +15,13 @@ from textual.containers import Horizontal
 from textual.widgets import Footer, Static
 
 from specchat.attachments import label
-from specchat.chat import Chat
 from specchat.console import printable, size
 from specchat.live import Live
 from specchat.settings import MODES, Settings
+from specchat.tui.chat_actions import ChatActions
 from specchat.tui.engine_thread import EngineThread, Wanted
-from specchat.tui.messages import Figures, Loaded, LoadProgress, ModelMissing, ModelReady, Trouble
+from specchat.tui.keeping import Keeper
+from specchat.tui.messages import Figures, Loaded, LoadProgress, ModelMissing, ModelReady, NotKept, Trouble
 from specchat.tui.model_actions import ModelActions
 from specchat.tui.notes import Look, title_line
 from specchat.tui.rendering import theme_colours
@@ -47,7 +48,7 @@ Type a question and press Enter.  @ attaches a file, / lists the commands, F1 ex
 """
 
 
-class SpecchatApp(RewriteActions, ModelActions):
+class SpecchatApp(ChatActions, RewriteActions, ModelActions):
     """The full-screen chat."""
 
     TITLE = "specchat"
@@ -85,11 +86,12 @@ class SpecchatApp(RewriteActions, ModelActions):
         self._file = start.file
         self._stored = start.stored
         self.folder = folder or Path.cwd()
-        self._chats: list[Chat] = []
+        self._chats = []
+        self.keeper = Keeper(start.history, lambda text: self.post_message(NotKept(text)))
         self._asked_to_leave = False
         self._written = []
         self.fetches = None
-        self._chat = ChatView(self._look(), lambda: self.engine, now, id="chat")
+        self._chat = ChatView(self._look(), lambda: self.engine, now, self.keeper, self.about, id="chat")
         self._status = Status(id="status")
         self._panel = SpeculationPanel(id="figures")
         self._settings_panel: SettingsPanel | None = None
@@ -111,9 +113,9 @@ class SpecchatApp(RewriteActions, ModelActions):
             self.theme = theme
         self.theme_changed_signal.subscribe(self, lambda _: self._redraw())
         self.chat_view.chat.system = self.settings.system
-        self.chat_view.sources = self.settings.guess.sources
+        self.chat_view.sources, self.chat_view.policy = self.settings.guess.sources, self.settings.context.policy
         self.chat_view.welcome(WELCOME)
-        self._chats.append(self.chat_view.chat)
+        self.begin_chats()
         self.composer.focus_prompt()
         self._show_panel()
         self._redraw()
@@ -229,6 +231,10 @@ class SpecchatApp(RewriteActions, ModelActions):
         self.composer.give_back(message.turn.text, message.turn.attachments)
         self.tell("Enter sends it as another version; Esc leaves it as it was")
 
+    @on(ChatView.AlwaysDrop)
+    def _always_drop(self) -> None:
+        self.change(replace(self.settings, context=replace(self.settings.context, policy="drop")))
+
     @on(ChatView.Changed)
     def _chat_changed(self) -> None:
         self._redraw_title()
@@ -259,25 +265,6 @@ class SpecchatApp(RewriteActions, ModelActions):
         """The chat's keys do nothing while another screen lies over it."""
         return len(self.screen_stack) == 1 or action not in OF_THE_CHAT
 
-    async def action_new_chat(self) -> None:
-        """Start a new chat; the old one stays in the list."""
-        if self.is_busy():
-            return
-        chat = Chat(self.settings.system)
-        self._chats.append(chat)
-        await self.chat_view.open(chat)
-
-    def action_chats(self) -> None:
-        """Choose among the chats."""
-        from specchat.tui.screens.chats import ChatScreen
-
-        async def chosen(chat: Chat | None) -> None:
-            if chat is not None and not self.is_busy():
-                await self.chat_view.open(chat)
-
-        chats = [chat for chat in self._chats if chat.title or chat is self.chat_view.chat]
-        self.push_screen(ChatScreen(chats, self.chat_view.chat), chosen)
-
     def load_model(self, wanted: Wanted) -> None:
         """Load another model; a reply that is being written stops first."""
         self.chat_view.stop()
@@ -286,7 +273,9 @@ class SpecchatApp(RewriteActions, ModelActions):
         guess = self.settings.guess.mode if remembered is None or remembered.guess is None else remembered.guess
         self._status.say("loading ...")
         self._status.show(None)
-        self.engine.load(replace(wanted, guess=guess, n_ctx=context.size, n_threads=context.threads))
+        cache = self.engine.wanted.cache_type  # which only a flag can choose
+        wanted = replace(wanted, guess=guess, n_ctx=context.size, n_threads=context.threads, cache_type=cache)
+        self.engine.load(wanted)
 
     async def action_settings(self) -> None:
         """Open or close the settings beside the chat."""
@@ -353,7 +342,7 @@ class SpecchatApp(RewriteActions, ModelActions):
         self.settings = settings
         self.engine.choose(settings.guess.mode)
         self.engine.refresh()
-        self.chat_view.sources = settings.guess.sources
+        self.chat_view.sources, self.chat_view.policy = settings.guess.sources, settings.context.policy
         if self._settings_panel is not None:
             self._settings_panel.take(settings)
         if settings.view.theme in self.available_themes and settings.view.theme != self.theme:
@@ -375,7 +364,8 @@ class SpecchatApp(RewriteActions, ModelActions):
         loaded = self.loaded
         models = "" if loaded is None else label(f"{loaded.title}{f' + {loaded.draft}' if loaded.draft else ''}")
         title = label(self.chat_view.chat.title or "new chat")
-        self.query_one("#title", Static).update(title_line(title, models, self.size.width - 2))
+        kept = self.keeper.keeps(self.chat_view.chat) or self.keeper.path is None
+        self.query_one("#title", Static).update(title_line(title, models, self.size.width - 2, kept=kept))
 
     def _show_panel(self) -> None:
         self._panel.display = self.settings.view.panel and self.size.width >= WIDE and self._settings_panel is None

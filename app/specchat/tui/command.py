@@ -8,6 +8,7 @@ from argparse import Namespace
 from dataclasses import replace
 
 from specchat.console import say
+from specchat.history.store import history_path
 from specchat.settings import Settings, SettingsError, SettingsFile, settings_path
 from specchat.tui.app import SpecchatApp
 from specchat.tui.engine_thread import Wanted
@@ -25,12 +26,19 @@ def run(args: Namespace) -> int:
         stored, trouble = Settings(), f"{error}; using the defaults"
     settings = with_flags(stored, args)
     wanted = Wanted(
-        settings.model, settings.guess.draft, settings.guess.mode, settings.context.size, settings.context.threads
+        settings.model,
+        settings.guess.draft,
+        settings.guess.mode,
+        settings.context.size,
+        settings.context.threads,
+        getattr(args, "cache_type", "f16"),
     )
     if args.yes:
         fetch(wanted)
-    app = SpecchatApp(Start(settings, stored, file, wanted, trouble))
+    resume = None if args.resume is None else chat_of(args.resume)
+    app = SpecchatApp(Start(settings, stored, file, wanted, trouble, history_path(), is_private(args), resume))
     app.run()
+    app.end_chats()
     unfinished = [] if app.fetches is None else [each.model for each in app.fetches.all() if each.is_open]
     let_go = app.fetches is None or app.fetches.close()
     for model in unfinished:
@@ -39,6 +47,20 @@ def run(args: Namespace) -> int:
         sys.stdout.flush()
         os._exit(app.return_code or 0)  # the engine is inside something that does not look up; the terminal is restored
     return app.return_code or 0
+
+
+def chat_of(wanted: str) -> int:
+    """The stored chat that `--resume` means. Raises StoreRefused, NoSuchChat."""
+    from specchat.history.choosing import chosen
+    from specchat.history.store import Store
+
+    with Store.open(history_path()) as store:
+        return chosen(store, wanted).id
+
+
+def is_private(args: Namespace) -> bool:
+    """Whether nothing is to be written down."""
+    return bool(args.private) or bool(os.environ.get("SPECCHAT_NO_HISTORY"))
 
 
 def fetch(wanted: Wanted) -> None:
@@ -59,7 +81,7 @@ def with_flags(settings: Settings, args: Namespace) -> Settings:
         "temperature": "temp", "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "repeat_penalty": "repeat_penalty",
         "repeat_last_n": "repeat_last_n", "seed": "seed", "max_tokens": "max_tokens", "rule": "rule",
     }  # fmt: skip
-    context = {"size": "ctx", "threads": "threads"}
+    context = {"size": "ctx", "threads": "threads", "policy": "on_full"}
 
     def chosen(names: dict[str, str]) -> dict[str, object]:
         return {field: given[flag] for field, flag in names.items() if flag in given}

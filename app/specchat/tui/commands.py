@@ -18,7 +18,13 @@ class Command:
 
 COMMANDS = (
     Command("new", "", "start a new chat", "new_chat", "Ctrl+N"),
-    Command("chats", "", "go to another chat", "chats", "Ctrl+S"),
+    Command("chats", "", "all chats: find, open, rename, delete", "chats", "Ctrl+S"),
+    Command("resume", "[number|title|last]", "go on with an earlier chat", "resume"),
+    Command("private", "", "start a chat of which nothing is kept", "private"),
+    Command("title", "[text]", "give this chat a title", "title"),
+    Command("pin", "", "keep the selected message in the prompt, or no longer", "pin"),
+    Command("context", "", "what each message takes up of the context", "context"),
+    Command("export", "[file]", "write this chat as Markdown, JSON or HTML", "export"),
     Command("model", "[name]", "choose a model", "models", "Ctrl+L"),
     Command("guess", "auto|draft|lookup|off", "who guesses, from the next step on", "guess", "Ctrl+G"),
     Command("draft", "[name|none]", "load or drop a draft model", "draft"),

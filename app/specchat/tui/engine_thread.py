@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,17 +21,20 @@ from specchat.tui.messages import (
     LoadProgress,
     ModelMissing,
     ModelReady,
+    Outgrown,
     Refused,
     Trouble,
 )
 from specchat.tui.streaming import Request, Streaming
 
 if TYPE_CHECKING:  # loading these takes longer than the first frame may
+    from specchat.conversation import Message as Said
     from specchat.loading import Engines
     from specchat.opening import Shelf
     from specchat.session import ChatSession, ReplySettings
 
 NO_MODEL = "no model is loaded: choose one with Ctrl+L"
+_AROUND = 24  # tokens, more than a template writes around a turn
 _CLOSE_S = 1.5  # that closing waits for the engine to come to a halt
 
 
@@ -68,6 +71,10 @@ class EngineThread:
         self._engines: Engines | None = None
         self._wanted = Wanted()
         self._title = ""  # of the loaded model
+        self._ahead: tuple[tuple[Said, ...], str] | None = None  # what is to be read ahead, and for which chat
+        self._is_reading_ahead = False
+        self._reading = threading.Lock()  # around that it begins and ends, so that nothing else is stopped
+        self._key = ""  # of the chat whose words are in the cache
         self._stopping = threading.Event()  # of what is being loaded or written
         self._closing = False
         self._vocabulary = threading.Lock()  # held while tokens are counted, so that no model goes away meanwhile
@@ -79,6 +86,7 @@ class EngineThread:
     def load(self, wanted: Wanted) -> None:
         """Load a model in place of the present one."""
         self._jobs.put(lambda: self._load(wanted))
+        self.stop_reading_ahead()
 
     def load_draft(self, name: str) -> None:
         """Load a draft model between two steps; "none" unloads it."""
@@ -111,10 +119,31 @@ class EngineThread:
     def write(self, request: Request) -> None:
         """Write a reply after everything asked before."""
         self._jobs.put(lambda: self._write(request))
+        self.stop_reading_ahead()
+
+    def read_ahead(self, messages: Sequence[Said], key: str) -> None:
+        """Read what the next reply will read, while there is nothing else to do; what is read now for that is left.
+
+        `key` is that of the chat, see `Request`.
+        """
+        self._ahead = ahead = (tuple(messages), key)
+        self._jobs.put(lambda: self._read_ahead(ahead))
+        self._stop_reading()
+
+    def stop_reading_ahead(self) -> None:
+        """The engine is wanted for something else, or other words are typed."""
+        self._ahead = None
+        self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        with self._reading:
+            if self._is_reading_ahead and (session := self._session) is not None:
+                session.stop()
 
     def rewrite(self, job: EngineJob) -> None:
         """Rewrite files or a part of one, or plan that, after everything asked before."""
         self._jobs.put(lambda: self._rewrite(job))
+        self.stop_reading_ahead()
 
     def stop(self) -> None:
         """Stop the reply after its present step, or the loading."""
@@ -298,6 +327,7 @@ class EngineThread:
     def _unload(self) -> None:
         from specchat.kept import kept_survival
 
+        self._save_cache()
         with self._vocabulary:
             engines, session = self._engines, self._session
             self._engines = self._session = None
@@ -333,6 +363,8 @@ class EngineThread:
             self._post(Refused(request.turn, NO_MODEL, None))
             return
         self._stopping.clear()
+        if request.key != self._key:
+            self._save_cache()
         session.messages = list(request.history)
         if request.kind == "check":
             self._check(session, request)
@@ -341,6 +373,10 @@ class EngineThread:
         try:
             if request.kind == "reply":
                 session.messages = list(request.history[:-1])
+                if self._outgrown(session, request):
+                    return
+            self._take_up(session, request.key)
+            if request.kind == "reply":
                 events = session.reply(request.history[-1].text)
             else:
                 events = session.go_on(request.seed)
@@ -348,6 +384,67 @@ class EngineThread:
         except Exception as error:
             said = session.messages[-1] if session.messages and session.messages[-1:] != before else None
             self._post(Refused(request.turn, in_one_line(error), said if said and said.role == "assistant" else None))
+
+    def _read_ahead(self, ahead: tuple[tuple[Said, ...], str]) -> None:
+        session = self._session
+        if session is None:
+            return
+        messages, key = ahead
+        if key != self._key:
+            self._save_cache()
+            session.messages = list(messages[:-1])
+            self._take_up(session, key)
+        session.messages = list(messages[:-1])
+        events = session.read_ahead(messages)
+        with self._reading:
+            if self._ahead is not ahead:  # more was typed, or the engine is wanted
+                return
+            self._is_reading_ahead = True
+        try:
+            for _ in events:
+                if self._ahead is not ahead:
+                    break
+                self._take_changes()
+        except Exception:  # the question will say it, when it is asked
+            return
+        finally:
+            with self._reading:
+                self._is_reading_ahead = False
+
+    def _outgrown(self, session: ChatSession, request: Request) -> bool:
+        """Whether other turns must be read than now, which the screen is asked about. Raises DoesNotFit."""
+        from specchat.context_policy import Policy
+        from specchat.fitting import fit_turns
+
+        texts = [request.system, *(turn.prompt_text for turn in request.whole)]
+        most = sum(len(text.encode("utf-8", "replace")) + _AROUND for text in texts)  # a token is a byte at least
+        is_short = most < session.engines.target.n_ctx // 2
+        if not request.whole or (is_short and not any(turn.is_dropped for turn in request.whole)):
+            return False
+        policy, longest = Policy(request.policy), session.settings.max_tokens
+        fitted = fit_turns(session.engines, request.system, request.whole, policy, longest)
+        if fitted.dropping or fitted.returning:
+            self._post(Outgrown(request.turn, fitted))
+            return True
+        return False
+
+    def _take_up(self, session: ChatSession, key: str) -> None:
+        """Go on from the saved cache of a chat that comes to the screen, where that is faster than reading it."""
+        if key and key != self._key:
+            from specchat.resume import resume_state
+            from specchat.states import StateFiles, states_folder
+
+            resume_state(session, StateFiles(states_folder()), key)
+        self._key = key
+
+    def _save_cache(self) -> None:
+        """Save the cache of the chat that leaves the screen, where reading it again would take long."""
+        session, key, self._key = self._session, self._key, ""
+        if key and session is not None:
+            from specchat.resume import keep_state
+            from specchat.states import StateFiles, states_folder
+
+            keep_state(session, StateFiles(states_folder()), key)
 
     def _check(self, session: ChatSession, request: Request) -> None:
         from specchat.session import Checked, Wrote

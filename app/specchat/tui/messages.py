@@ -12,6 +12,7 @@ from specchat.provenance import Span
 
 if TYPE_CHECKING:  # these load the engine, which the first frame must not wait for
     from specchat.conversation import Message as Said
+    from specchat.fitting import FittedTurns
     from specchat.session import Checked, Reply
     from specchat.tui.fetches import Fetch
 
@@ -66,6 +67,13 @@ class Trouble(Message):
     text: str
     fatal_to: str = ""  # "model" when no model is loaded now
     guess: str = ""  # who guesses as before, when another guesser could not be had
+
+
+@dataclass
+class NotKept(Message):
+    """Chats could not be written down, or something else about the store; one line for people."""
+
+    text: str
 
 
 @dataclass
@@ -149,6 +157,14 @@ class Refused(Message):
     turn: int
     text: str
     said: Said | None
+
+
+@dataclass
+class Outgrown(Message):
+    """A reply would need other turns to be read than now; nothing of it is written yet."""
+
+    turn: int
+    fitted: FittedTurns
 
 
 @dataclass

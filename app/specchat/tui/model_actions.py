@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual import on, work
@@ -27,7 +27,7 @@ class ModelActions(Actions):
 
     fetches: Fetches | None
     load_model: Callable[[Wanted], None]
-    _chats: Sequence[Chat]
+    _chats: list[Chat]
     _trial: ReplayJob | None = None
 
     @work(exclusive=True, group="models", exit_on_error=False)

@@ -16,10 +16,13 @@ from specchat.tui.rendering import Colours
 from specchat.tui.widgets.turn import View
 
 if TYPE_CHECKING:  # these load the engine
+    from specchat.fitting import FittedTurns
     from specchat.session import Checked, Reply
 
 Piece = tuple[int, int, Origin]  # characters from and to, and where they are from
 
+PRIVATE = "private, nothing is kept"
+_WIDE = 70  # columns from which the title has room for that
 _NEAR = 12  # characters of the model's own between two pieces of one copy
 _TIE = 0.05  # difference of two probabilities under which a choice is a near tie
 
@@ -75,12 +78,13 @@ class CopyTour:
         return f"{end - start} characters copied from {place} ({tour})"
 
 
-def title_line(title: str, models: str, width: int) -> str:
+def title_line(title: str, models: str, width: int, *, kept: bool = True) -> str:
     """What the chat is about at the left, cut where it must be; the models at the right."""
-    room = max(0, width - len("specchat  ") - cell_len(models) - 2)
+    name = "specchat" if kept else PRIVATE if width >= _WIDE else "private"
+    room = max(0, width - len(f"{name}  ") - cell_len(models) - 2)
     if cell_len(title) > room:
         title = set_cell_size(title, max(0, room - 1)).rstrip() + "\u2026"
-    left = f"specchat  {title}"
+    left = f"{name}  {title}"
     return f"{left}{' ' * (width - cell_len(left) - cell_len(models))}{models}"
 
 
@@ -120,6 +124,22 @@ def copied_pieces(spans: Sequence[Span]) -> list[Piece]:
                 continue
         pieces.append((span.start, span.end, origin))
     return pieces
+
+
+def full_text(fitted: FittedTurns) -> str:
+    """What the question about a full context says."""
+    rounds, freed = fitted.fitted.rounds, fitted.fitted.freed
+    what = "The oldest question and its reply" if rounds == 1 else f"The {rounds} oldest questions and their replies"
+    return (
+        f"{what} ({freed} tokens) would not be read any more. They stay on the screen and in the stored chat; "
+        "/pin keeps a message in the prompt."
+    )
+
+
+def reply_line(reply: Reply) -> str:
+    """How a reply ended where that is not by itself, and what it took."""
+    stopped = {None: "stopped  ", "length": "cut at the limit  ", "context": "the context is full  "}
+    return stopped.get(None if reply.finish is None else str(reply.finish), "") + figures_line(reply)
 
 
 def figures_line(reply: Reply) -> str:

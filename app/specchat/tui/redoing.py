@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual import on
 
-from specchat.tui.rewrite_jobs import HunkJob
+from specchat.tui.hunk_job import HunkJob
 from specchat.tui.rewrite_messages import HunkEnded
 from specchat.tui.screens.review import ReviewScreen
 from specchat.tui.undoing import UndoActions

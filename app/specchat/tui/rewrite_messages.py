@@ -12,6 +12,7 @@ from specchat.tui.rewrite_words import Target
 if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.rewrite.follow import Progress
     from specchat.rewrite.outcome import Outcome
+    from specchat.rewrite.partial import Partial
     from specchat.session import Reading
     from specchat.tui.screens.review import ReviewScreen
 
@@ -63,6 +64,7 @@ class RewriteEnded(Message):
     number: int
     outcome: Outcome
     usable: Outcome | None = None
+    is_kept: bool = False  # whether another run can go on with it
 
 
 @dataclass
@@ -94,3 +96,4 @@ class ForecastMade(Message):
     targets: tuple[Target, ...]
     text: str
     is_problem: bool = False
+    unfinished: Partial | None = None  # what there is to go on with

@@ -8,11 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from specchat.attachments import find_files, label, typed_path
 from specchat.rewrite.checks import Rails
 
+if TYPE_CHECKING:
+    from specchat.rewrite.partial import Partial
+
 MOST_FILES = 200  # in one rewrite: more cannot be reviewed
+_SHOWN_REQUEST = 40  # characters of one
 
 _WORD = re.compile(r"""(?:"([^"]*)"|'([^']*)')(?!\S)|(\S+)""")
 _PART = re.compile(r"(.+?):([0-9]{1,9}(?:[-:][0-9]{0,9})?)", re.DOTALL)
@@ -40,6 +45,7 @@ class RewriteWanted:
     targets: tuple[Target, ...]
     instruction: str
     guard: Rails = field(default_factory=Rails)
+    goes_on: Partial | None = None  # the rewrite of the only target that was cut off before
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,26 @@ def files_meant(
     if len(targets) > 1:
         return Meant(targets, "lines are of one file; of several: a.md:10-40 b.md:5-9")
     return Meant(tuple(replace(each, lines=lines.strip().replace("-", ":")) for each in targets))
+
+
+def meant_in_words(meant: Meant, root: Path) -> list[str]:
+    """What is to be known of them before they are rewritten, in lines that are fit to be shown."""
+    outside = [each for each in meant.targets if each.is_outside(root)]
+    lines = [f"outside this folder: {label(str(each.real))}" for each in outside[:2]]
+    lines += [f"outside this folder too: {len(outside) - 2} more"] if len(outside) > 2 else []
+    if meant.sought:
+        return [*lines, "looking for files ..."]
+    return [*lines, f"{len(meant.targets)} files"] if len(meant.targets) > 1 else lines
+
+
+def unfinished_in_words(partial: Partial | None) -> str:
+    """What there is to go on with, in one line that is fit to be shown."""
+    if partial is None:
+        return ""
+    lines = sum(part.end - part.start for part in partial.parts)
+    said = " ".join(partial.instruction.split())
+    said = said if len(said) <= _SHOWN_REQUEST else f"{said[:_SHOWN_REQUEST]}..."
+    return f'unfinished: {partial.lines_done} of {lines} lines of "{label(said)}"; ^O goes on with that'
 
 
 def fitting_files(pattern: str, root: Path, wanted: Callable[[], bool] = lambda: True) -> list[Path]:

@@ -7,12 +7,10 @@ from pathlib import Path
 
 from textual import on
 
-from specchat.attachments import label
 from specchat.rewrite.recipes import Recipe, load_recipes
-from specchat.tui.redoing import RedoActions
-from specchat.tui.rewrite_jobs import ForecastJob, RewriteJob
+from specchat.tui.pricing import PriceActions
+from specchat.tui.rewrite_jobs import RewriteJob
 from specchat.tui.rewrite_messages import (
-    ForecastMade,
     RewriteBegun,
     RewriteEnded,
     RewriteFailed,
@@ -33,7 +31,7 @@ _CONTINUE, _REVIEW, _SKIP, _DROP, _DROP_ALL = "Continue", "Review what there is"
 _MOST_KEPT = 50  # instructions
 
 
-class RewriteActions(RedoActions):
+class RewriteActions(PriceActions):
     """Rewrites."""
 
     folder: Path
@@ -42,7 +40,6 @@ class RewriteActions(RedoActions):
     _results: Results | None = None
     _cut: list[RewriteEnded]  # files that reached a limit
     _instructions: Sequence[str] = ()  # of this session
-    _price: ForecastJob | None = None
 
     def action_rewrite(self, rest: str = "") -> None:
         """Rewrite files: which ones and what to do, asked for where they are not given."""
@@ -55,31 +52,14 @@ class RewriteActions(RedoActions):
     def _recipes(self) -> Sequence[Recipe]:
         return load_recipes(lambda problem: self.tell(problem, "warning"))
 
-    @on(RewriteAsk.PriceWanted)
-    def _ask_price(self, message: RewriteAsk.PriceWanted) -> None:
-        self._drop_price()
-        self._price = ForecastJob(message.wanted)
-        self.engine.rewrite(self._price)
-
-    @on(ForecastMade)
-    def _tell_price(self, message: ForecastMade) -> None:
-        for screen in self.screen_stack:
-            if isinstance(screen, RewriteAsk):
-                screen.tell_price(message.targets, label_lines(message.text), is_problem=message.is_problem)
-
-    def _drop_price(self) -> None:
-        if self._price is not None:
-            self._price.drop()
-            self._price = None
-
     async def _begin_rewrite(self, wanted: RewriteWanted | None) -> None:
-        self._drop_price()
+        self.drop_price()
         if wanted is None:
             return
         earlier = [each for each in self._instructions if each != wanted.instruction]
         self._instructions = (*earlier, wanted.instruction)[-_MOST_KEPT:]
         self._results, self._cut = Results(wanted), []
-        job = self._job = RewriteJob(wanted)
+        job = self._job = RewriteJob(wanted, self.unfinished)
         screen = RewritingScreen(self._results.name(0), wanted.instruction, 1, len(wanted.targets))
         await self.push_screen(screen)  # the job's messages go to it
         screen.show_guesser(self.settings.guess.mode)
@@ -140,7 +120,8 @@ class RewriteActions(RedoActions):
         if outcome.complete:
             results.take(message.number, outcome)
         else:
-            results.fail(message.number, outcome.findings[0].reason)
+            way_out = "; choose it once more to go on" if message.is_kept else ""
+            results.fail(message.number, f"{outcome.findings[0].reason}{way_out}")
             if outcome.can_go_on or message.usable is not None:
                 self._cut.append(message)
 
@@ -156,7 +137,7 @@ class RewriteActions(RedoActions):
             answers[_REVIEW] = lambda: self._review_now(message)
         if message.left:
             answers[_SKIP] = lambda: self._skip(number)
-        answers[_DROP if results.is_one else _DROP_ALL] = self._drop_all
+        answers[_DROP if results.is_one else _DROP_ALL] = lambda: self._drop_all(number)
         text = f"{results.name(number)}: {message.outcome.findings[0].reason}."
         if message.left:
             text += f" {message.left} more file{'s' if message.left > 1 else ''} would follow."
@@ -178,7 +159,7 @@ class RewriteActions(RedoActions):
             answers[_CONTINUE] = lambda: self._go_on(ended.number)
         if ended.usable is not None:
             answers[_REVIEW] = lambda: self._take_cut(ended)
-        answers[_DROP] = self._rewrites_done
+        answers[_DROP] = lambda: self._drop_cut(ended)
         text = f"{results.name(ended.number)}: {ended.outcome.findings[0].reason}."
         self._ask("Cut off", text, answers, next(iter(answers.values())))
 
@@ -218,7 +199,16 @@ class RewriteActions(RedoActions):
             self._results.take(ended.number, ended.usable)
         self._rewrites_done()
 
-    def _drop_all(self) -> None:
+    def _drop_cut(self, ended: RewriteEnded) -> None:
+        if self._job is not None and self._results is not None:
+            self._job.drop(ended.number)
+            self._results.fail(ended.number, ended.outcome.findings[0].reason)
+        self._rewrites_done()
+
+    def _drop_all(self, number: int) -> None:
+        """Also what is kept of the file that was stopped."""
+        if self._job is not None:
+            self._job.drop(number)
         self._results = None
         self._close_progress()
 
@@ -253,8 +243,3 @@ class RewriteActions(RedoActions):
 
     def _sum_up(self, rows: list[tuple[str, str]]) -> None:
         self.push_screen(SummaryScreen(summed_up(rows), rows))
-
-
-def label_lines(text: str) -> str:
-    """Lines of which none can steer the terminal."""
-    return "\n".join(label(line) for line in text.split("\n"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from specchat.settings import Settings, SettingsFile
@@ -30,3 +31,6 @@ class Start:
     file: SettingsFile
     wanted: Wanted
     trouble: str = ""  # of reading the settings
+    history: Path | None = None  # the store of chats; None: there is none
+    is_private: bool = False  # whether nothing is written to it
+    resume: int | None = None  # the chat of the store to go on with

@@ -19,6 +19,9 @@ from specchat.tui.messages import Ended, Figures, Grew, ReadingShown
 if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.conversation import Message as Said
     from specchat.session import ChatSession, Event, Reply
+    from speculation.types import Step
+
+Keep = Callable[[str, "Step | None"], None]  # what a step wrote, with its figures
 
 POST_S = 0.05  # between two messages of text
 FIGURES_S = 0.2  # between two sets of figures
@@ -33,11 +36,15 @@ class Request:
     kind: str  # "reply", "go_on" or "check"
     history: tuple[Said, ...]  # what the model reads; for go_on the begun reply is the last
     path: tuple[Turn, ...]  # the turns behind the history, to say where a copy is from
+    whole: tuple[Turn, ...] = ()  # and those that are not read any more
+    policy: str = "stop"  # what happens when they outgrow the context, a value of `specchat.context_policy.Policy`
+    key: str = ""  # of the chat, under which the cache may be saved; empty: it may not
     sources: tuple[str, ...] = SOURCES  # what lookups may copy from
     tokens: tuple[int, ...] = ()  # of the reply to check
     seed: int | None = None
     system: str = ""
     begun: str = ""  # text that stands already, before what will be written
+    keep: Keep | None = None  # is given what each step wrote, at once
 
 
 class Streaming:
@@ -76,6 +83,8 @@ class Streaming:
                 continue
             assert authorship is not None  # a reply begins with a reading, also of nothing
             if isinstance(event, Wrote):
+                if self._request.keep is not None:
+                    self._request.keep(event.text, event.step)
                 if (step := event.step) is not None:
                     self._started = self._started or perf_counter() - step.verify_s - step.draft_s
                     authorship.feed(step, [vocabulary.piece(token) for token in step.tokens])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from specchat.errors import UsageError
-from specchat.rewrite.checks import Finding, Problem, check, rails
+from specchat.rewrite.checks import Finding, Kept, Problem, check, rails
 from specchat.rewrite.merge import changes
 from specchat.rewrite.placeholders import is_placeholder
 from specchat.rewrite.source import source_of
@@ -216,3 +216,14 @@ def test_lines_beside_protected_ones_may_change() -> None:
 def test_a_guard_that_is_none_is_a_wrong_option(guard: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         rails(**guard)
+
+
+@pytest.mark.parametrize("unit", ["a.", '"', "“", "„", "«", "1,", "http:/", "www.", "# ", "> "])
+def test_a_long_line_of_half_things_to_be_kept_is_looked_through_once(unit: str) -> None:
+    """Not once from each of its places: else this does not end."""
+    half = unit * 100_000
+    source = source_of(f"{half}\n".encode(), "a.txt")
+
+    found = check(source, changes(source, [f"{half} and more"]), rails(keep=Kept))
+
+    assert {finding.problem for finding in found} <= {Problem.KEEP}

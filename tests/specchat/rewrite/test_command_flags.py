@@ -411,6 +411,14 @@ class TestContinue:
         assert "do it" in shell("undo", "--list").out.decode()
         assert shell("rewrite", "a.txt", "--continue", "-w").code == 3  # it is done
 
+    def test_where_nothing_was_cut_off_no_model_is_loaded(self, shell: Shell) -> None:
+        put("a.txt")
+
+        done = shell("rewrite", "a.txt", "--continue", "-w")
+
+        assert (done.code, shell.loaded) == (3, 0)
+        assert done.err == "no rewrite of a.txt was cut off, so there is none to go on with\n"
+
     def test_what_was_written_is_not_written_again(self, shell: Shell) -> None:
         put("a.txt")
         self.cut_off(shell)
@@ -573,3 +581,32 @@ def test_help_has_a_line_for_each_flag(capsys: pytest.CaptureFixture[str], monke
     own = capsys.readouterr().out.split("what to do with it")[1]
     assert [line for line in own.splitlines() if line.startswith(" " * 20)] == []
     assert all(len(line) < 80 for line in own.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--keep", "nothing"], "--keep knows numbers, urls, quotes, headings, and not nothing"),
+        (["--protect", "("], "--protect ( is no regular expression: missing )"),
+        (["--match", "("], "--match ( is no regular expression: missing )"),
+        (["--between", "a", "*"], "--between * is no regular expression: nothing to repeat"),
+        (["--protect", f"{'(' * 20_000}{')' * 20_000}"], "is no regular expression"),
+    ],
+)
+def test_a_wrong_guard_rail_is_named_in_one_line_before_a_model_is_loaded(
+    shell: Shell, flags: list[str], said: str
+) -> None:
+    put("a.txt")
+
+    done = shell("rewrite", "a.txt", "do it", "-w", *flags)
+
+    assert (done.code, shell.loaded) == (2, 0)
+    assert said in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_an_empty_list_of_writes_says_so(shell: Shell) -> None:
+    put("a.txt")
+
+    assert shell("undo", "--list").err == "nothing that was written can be taken back\n"
+    assert shell("undo", "a.txt", "--list").err == "nothing that was written to a.txt can be taken back\n"

@@ -264,6 +264,17 @@ class TestSeams:
 
         expected = second.start + 1 if at == 0 else second.end
         assert [(each.problem, each.line) for each in outcome.findings] == [(Problem.SEAM, expected)]
+        assert not outcome.findings[0].never  # it may have been meant: a yes is enough
+        assert outcome.data is not None
+
+    @pytest.mark.parametrize("where", ["first", "last"])
+    def test_a_line_that_is_put_in_exactly_at_a_seam_is_no_fault(self, where: str) -> None:
+        new = "something that stands nowhere else\n"
+        outcome, second = self.faulty(lambda text, before, behind: new + text if where == "first" else text + new)
+
+        at = second.start if where == "first" else second.end
+        assert outcome.data == joined([*LINES[:at], new[:-1], *LINES[at:]]).encode()
+        assert outcome.findings == ()
 
     def test_a_line_that_is_merged_with_one_behind_the_seam_is_found(self) -> None:
         outcome, second = self.faulty(lambda text, before, behind: f"{text[:-1]} {behind[1]}\n")
@@ -349,6 +360,16 @@ class TestStopping:
 
         assert outcome.complete
         assert outcome.data == changed(joined(LINES[:100])).encode() + joined(LINES[100:]).encode()
+
+    def test_a_look_at_what_there_is_ends_no_piece(self) -> None:
+        rewriting = long_on(ScriptedModel(edited(changed), SMALL))
+        self.stopped(rewriting, 85, rewriting.stop)
+        kept = rewriting.partial()
+
+        rewriting.rest_unchanged()
+
+        assert rewriting.partial() == kept
+        assert last(rewriting.go_on()).data == changed(joined(LINES)).encode()
 
     def test_a_context_that_becomes_full_goes_on_with_a_new_piece(self) -> None:
         rows = "".join(f"a line that is new, {i}\n" for i in range(20))

@@ -6,27 +6,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.notifications import SeverityLevel
-from textual.screen import Screen
 
 from specchat.attachments import label
 from specchat.rewrite.flags import Flag
 from specchat.rewrite.hunks import Decision
 from specchat.tui.reviewed import ReviewedFile, Selected
-from specchat.tui.reviewing import Reviewing
-from specchat.tui.screens.hunk_editor import Find, HunkEditor, Note
+from specchat.tui.screens.hunk_editor import HunkEditor, Note
 from specchat.tui.screens.question import Question
 from specchat.tui.screens.review_help import ReviewHelp
+from specchat.tui.screens.review_moves import ReviewMoves
 from specchat.tui.widgets.diff import DiffView
-from specchat.tui.widgets.pick_list import PickList
-from specchat.tui.widgets.review_page import SIDE_BY_SIDE, ReviewPage
 
 
-class ReviewScreen(Screen[None]):
+class ReviewScreen(ReviewMoves):
     """The review; posts Write and Redo, and is told of their ends by `wrote`, `redone` and `refused`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -73,11 +68,7 @@ class ReviewScreen(Screen[None]):
 
     def __init__(self, files: Sequence[ReviewedFile], instruction: str) -> None:
         """Raises ValueError for no files."""
-        super().__init__()
-        self.state = Reviewing(files)
-        self.instruction = instruction
-        self._sought = ""
-        self._page = ReviewPage(self.state, instruction)
+        super().__init__(files, instruction)
 
     def compose(self) -> ComposeResult:
         """One page."""
@@ -95,7 +86,7 @@ class ReviewScreen(Screen[None]):
     def wrote(self, number: int, undo: str) -> None:
         """A file is written; `undo` is the id to take that back with. Leaves where nothing else is to be done."""
         self.state.written[number] = undo
-        self._tell(f"{self.state.files[number].name} is written; /undo {undo} takes it back")
+        self.tell_user(f"{self.state.files[number].name} is written; /undo {undo} takes it back")
         if self.state.n_open == 0 and self.state.unwritten == 0 and self.app.screen is self:
             self.dismiss()
         else:
@@ -104,13 +95,13 @@ class ReviewScreen(Screen[None]):
     def redone(self, number: int, hunk: str, lines: Sequence[str], flags: Iterable[Flag] = ()) -> None:
         """The model wrote a hunk anew; `lines` are all that stand between its first and its last line."""
         if self.state.redone(number, hunk, lines, flags):
-            self._tell(f"hunk {hunk} of {self.state.files[number].name} was written anew")
+            self.tell_user(f"hunk {hunk} of {self.state.files[number].name} was written anew")
         self._page.draw()
 
     def refused(self, text: str, number: int, hunk: str = "") -> None:
         """A file could not be written, or, where `hunk` is given, this hunk could not be written anew."""
         self.state.redoing.discard((number, hunk))
-        self._tell(f"{self.state.files[number].name}: {text}", "error")
+        self.tell_user(f"{self.state.files[number].name}: {text}", "error")
         self._page.draw()
 
     # Keys.
@@ -133,7 +124,7 @@ class ReviewScreen(Screen[None]):
         """Cut this hunk into smaller ones."""
         if self._may_change():
             if not self.state.split():
-                self._tell("this hunk cannot be split further; e edits it")
+                self.tell_user("this hunk cannot be split further; e edits it")
             self._page.draw()
 
     def action_edit(self) -> None:
@@ -167,51 +158,8 @@ class ReviewScreen(Screen[None]):
     def action_undo(self) -> None:
         """Take back the last change."""
         if not self.state.undo():
-            self._tell("nothing is left to take back here")
+            self.tell_user("nothing is left to take back here")
         self._page.draw()
-
-    def action_hunk(self, step: int) -> None:
-        """Go to the next hunk or the one before."""
-        if not self.state.move(step):
-            self.app.bell()
-        self._page.draw()
-
-    def action_open_hunk(self, step: int) -> None:
-        """Go to the next hunk that is not decided or to the one before."""
-        if not self.state.move_open(step):
-            self.app.bell()
-        self._page.draw()
-
-    def action_find(self) -> None:
-        """Go to the next hunk that holds a text; without a text, the one that was looked for last."""
-
-        def typed(text: str | None) -> None:
-            self._sought = text or self._sought
-            if text is None or not self._sought:
-                return
-            if not self.state.find(self._sought):
-                self._tell(f"no hunk holds {self._sought}")
-            self._page.draw()
-
-        self.app.push_screen(Find(self._sought), typed)
-
-    def action_file(self, step: int) -> None:
-        """Go to the next file or the one before."""
-        if not self.state.move_file(step):
-            self.app.bell()
-        self._page.draw()
-
-    def action_order(self) -> None:
-        """List the hunks in the other order."""
-        self._tell(f"hunks are listed {self.state.toggle_order()}")
-        self._page.draw()
-
-    def action_side_by_side(self) -> None:
-        """Old and new beside each other, or below."""
-        if self.size.width < SIDE_BY_SIDE:
-            self._tell(f"side by side needs {SIDE_BY_SIDE} columns; here are {self.size.width}")
-        else:
-            self._page.toggle_side_by_side()
 
     def action_write(self) -> None:
         """Hand on what is accepted, after a question where something stands against it."""
@@ -223,11 +171,11 @@ class ReviewScreen(Screen[None]):
 
     def _write(self, selected: Sequence[Selected]) -> None:
         if not selected:
-            self._tell("no hunk is accepted yet: y accepts one, a the rest of the file")
+            self.tell_user("no hunk is accepted yet: y accepts one, a the rest of the file")
             return
         for each in selected:
             if never := [finding.reason for finding in each.findings if finding.never]:
-                self._tell(f"{self.state.files[each.number].name} cannot be written: {'; '.join(never)}", "error")
+                self.tell_user(f"{self.state.files[each.number].name} cannot be written: {'; '.join(never)}", "error")
         ready = tuple(each for each in selected if not any(finding.never for finding in each.findings))
         doubts = [
             f"{self.state.files[each.number].name}, line {finding.line}: {finding.reason}"
@@ -265,32 +213,23 @@ class ReviewScreen(Screen[None]):
         """What the keys and signs mean."""
         self.app.push_screen(ReviewHelp())
 
-    @on(PickList.Picked)
-    def _picked(self, message: PickList.Picked) -> None:
-        if message.list_id == "review-files":
-            self.state.go_file(message.item)
-        else:
-            self.state.go(message.item)
-        self._page.draw()
-
     # Inside.
 
     def _may_change(self) -> bool:
         """Whether this hunk can be decided; says why not."""
         state = self.state
         if state.number in state.written:
-            self._tell(f"this file is written; /undo {state.written[state.number]} takes it back")
+            self.tell_user(f"this file is written; /undo {state.written[state.number]} takes it back")
         elif state.hunk is None:
-            self._tell("nothing changed in this file")
+            self.tell_user("nothing changed in this file")
         elif state.is_settled:
-            self._tell("this hunk is being written anew")
+            self.tell_user("this hunk is being written anew")
         return not state.is_settled
 
     def _decided(self, goes_on: bool, /) -> None:
         if not goes_on and not self.state.n_open:
             n = self.state.unwritten
-            self._tell(f"all is decided: w writes {n} hunk{'s' if n > 1 else ''}" if n else "all is decided: q leaves")
+            self.tell_user(
+                f"all is decided: w writes {n} hunk{'s' if n > 1 else ''}" if n else "all is decided: q leaves"
+            )
         self._page.draw()
-
-    def _tell(self, text: str, severity: SeverityLevel = "information") -> None:
-        self.notify(label(text), severity=severity, markup=False, timeout=6)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +15,22 @@ from specchat.chat import Chat, Turn
 from specchat.console import printable
 from specchat.conversation import Role
 from specchat.settings import SOURCES
-from specchat.tui.messages import CheckEnded, CheckProgress, Ended, Grew, ReadingShown, Refused
-from specchat.tui.notes import CopyTour, Look, Shown, figures_line, reading_line, verdict
-from specchat.tui.streaming import Request
+from specchat.tui.keeping import Keeper
+from specchat.tui.messages import CheckEnded, CheckProgress, Ended, Grew, Outgrown, ReadingShown, Refused
+from specchat.tui.notes import CopyTour, Look, Shown, full_text, reading_line, reply_line, verdict
+from specchat.tui.screens.question import Question
+from specchat.tui.streaming import Keep, Request
 from specchat.tui.widgets.shown_chat import ShownChat
 from specchat.tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
+    from specchat.fitting import FittedTurns
+    from specchat.history.records import About
     from specchat.tui.engine_thread import EngineThread
+
+
+FULL_ANSWERS = ("Drop the oldest", "Always do so", "New chat", "Stop")
+PINNED = "pinned: it stays in the prompt however full the context is"
 
 
 class ChatView(ShownChat):
@@ -35,25 +43,65 @@ class ChatView(ShownChat):
         text: str
         attachments: tuple[Attachment, ...]
 
+    class AlwaysDrop(Message):
+        """From now on the oldest turns are dropped without a question."""
+
     @dataclass
     class Edit(Message):
         """A question is to be edited and sent as a branch."""
 
         turn: Turn
 
-    def __init__(self, look: Look, engine: Callable[[], EngineThread], now: Callable[[], datetime], *, id: str) -> None:
+    def __init__(
+        self,
+        look: Look,
+        engine: Callable[[], EngineThread],
+        now: Callable[[], datetime],
+        keeper: Keeper,
+        about: Callable[[], About],
+        *,
+        id: str,
+    ) -> None:
+        """`about` says who writes replies now."""
         super().__init__(look, id=id)
+        self._keeper, self._about = keeper, about
         self.busy: int | None = None  # the reply that is being written
         self.editing: Turn | None = None
         self.sources: tuple[str, ...] = SOURCES
+        self.policy = "ask"
+        self._asked_for: Request | None = None  # the reply that waits until it is said what it reads
         self._engine = engine
         self._now = now
         self._checking: Turn | None = None
 
-    async def open(self, chat: Chat) -> None:
-        """Show another chat."""
+    async def open(self, chat: Chat, shown: Mapping[int, Shown] | None = None) -> None:
+        """Show another chat; `shown` is what stands beside the messages of one that was loaded."""
+        self._keeper.save(self.chat)
         self.chat, self.editing = chat, None
+        for turn_id, one in (shown or {}).items():
+            self._shown[chat.turn(turn_id)] = one
         await self._draw()
+
+    async def find(self, turn_id: int, words: str) -> None:
+        """Show the place of words in a message, be it on another branch."""
+        turn = self._turn(turn_id)
+        if turn is None:
+            return
+        if turn not in self.chat.path():
+            self.chat.choose(turn)
+            await self._draw()
+        await self.transcript.reveal(turn_id, max(0, turn.text.casefold().find(words.casefold())))
+
+    def pin(self) -> None:
+        """Keep the current message in the prompt however full the context is, or no longer."""
+        turn = self.transcript.current
+        if turn is None:
+            self._tell("there is no message to pin")
+            return
+        turn.is_pinned = not turn.is_pinned
+        self._update_marks()
+        self._tell(PINNED if turn.is_pinned else "no longer pinned")
+        self.post_message(self.Changed())
 
     # Asking.
 
@@ -93,7 +141,7 @@ class ChatView(ShownChat):
         await self.transcript.go_to(turn)
         self.transcript.grow(turn.id)
         seed = None if turn.reply is None else turn.reply.seed
-        self._engine().write(self._request(turn, "go_on", turn, seed=seed, begun=turn.text))
+        self._engine().write(self._request(turn, "go_on", turn, seed=seed, begun=turn.text, keep=self._begin(turn)))
         self.activity("reading ...")
 
     def check(self, turn: Turn | None = None) -> None:
@@ -171,9 +219,8 @@ class ChatView(ShownChat):
         turn.text, turn.tokens, turn.reply = message.said.text, message.said.tokens, reply
         begun = min((span.start for span in message.spans), default=0)
         shown.spans = (*(span for span in shown.spans if span.end <= begun), *message.spans)
-        stopped = {None: "stopped  ", "length": "cut at the limit  ", "context": "the context is full  "}
-        how = stopped.get(None if reply.finish is None else str(reply.finish), "")
-        shown.figures, shown.who = how + figures_line(reply), self._look.model
+        shown.figures, shown.who = reply_line(reply), self._look.model
+        self._keeper.end(self.chat, turn, reply, message.spans)
         if self._copies.turn is turn:
             self._copies = CopyTour()
         if view is not None:
@@ -199,6 +246,7 @@ class ChatView(ShownChat):
         view = self.transcript.view(turn.id)
         if view is not None:
             view.finish()
+        self._keeper.end(self.chat, turn, None)
         if not turn.text:
             await self._take_back(turn)
         self.post_message(self.Changed())
@@ -215,6 +263,47 @@ class ChatView(ShownChat):
             text = verdict(message.checked)
             self._note(turn, text)
             self._tell(text)
+
+    @on(Outgrown)
+    def _outgrown(self, message: Outgrown) -> None:
+        fitted = message.fitted
+        if self.busy != message.turn:
+            return
+        if not fitted.dropping or self.policy == "drop":
+            self._read_less(fitted)
+            return
+
+        async def answered(number: int | None) -> None:
+            if number in (0, 1):
+                if number == 1:
+                    self.post_message(self.AlwaysDrop())
+                self._read_less(fitted)
+                return
+            self.busy = None
+            self.activity("")
+            turn = self._turn(message.turn)
+            if turn is not None:
+                self._keeper.end(self.chat, turn, None)
+                await self._take_back(turn)
+            if number == 2:
+                await self.app.run_action("new_chat")
+
+        self.app.push_screen(Question("The context is full", full_text(fitted), FULL_ANSWERS), answered)
+
+    def _read_less(self, fitted: FittedTurns) -> None:
+        """Mark the turns that are not read any more, or that are read again, and ask for the reply once more."""
+        asked = self._asked_for
+        if asked is None or asked.turn != self.busy:
+            return
+        fitted.mark()
+        self._update_marks()
+        self._tell(fitted.fitted.notice)
+        self.post_message(self.Changed())
+        question = asked.whole[-1]
+        self._asked_for = replace(
+            asked, history=tuple(self.chat.messages(question)), path=tuple(self.chat.read_path(question))
+        )
+        self._engine().write(self._asked_for)
 
     # Looking.
 
@@ -260,7 +349,8 @@ class ChatView(ShownChat):
         await self._draw()
         self.transcript.grow(reply.id)
         self.activity("reading ...")
-        self._engine().write(self._request(reply, "reply", question))
+        self._asked_for = self._request(reply, "reply", question, keep=self._begin(reply))
+        self._engine().write(self._asked_for)
 
     def _request(
         self,
@@ -271,18 +361,28 @@ class ChatView(ShownChat):
         seed: int | None = None,
         tokens: tuple[int, ...] = (),
         begun: str = "",
+        keep: Keep | None = None,
     ) -> Request:
         return Request(
             turn=reply.id,
             kind=kind,
             history=tuple(self.chat.messages(upto)),
-            path=tuple(self.chat.path(upto)),
+            path=tuple(self.chat.read_path(upto)),
+            whole=tuple(self.chat.path(upto)),
+            policy=self.policy,
+            key=self._keeper.key_of(self.chat),
             sources=self.sources,
             tokens=tokens,
             seed=seed,
             system=self.chat.system,
             begun=begun,
+            keep=keep,
         )
+
+    def _begin(self, reply: Turn) -> Keep | None:
+        """Where the steps of a reply are written down; None in a chat that is not kept."""
+        writing = self._keeper.begin(self.chat, reply, self._about)
+        return None if writing is None else writing.step
 
     async def _take_back(self, reply: Turn) -> None:
         """A reply that never began leaves no trace; nor does its question, when nothing else answers it."""

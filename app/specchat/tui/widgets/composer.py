@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.worker import get_current_worker
 
-from specchat.attachments import Attachment, read_attachment
+from specchat.attachments import Attachment, read_attachment, with_attachments
 from specchat.console import printable, size
 from specchat.errors import Refusal
 from specchat.tui.commands import completions
@@ -47,6 +47,9 @@ class Composer(Vertical):
         text: str
         attachments: tuple[Attachment, ...]
 
+    class Typed(Message):
+        """The text in the box has changed, or what is attached."""
+
     @dataclass
     class Told(Message):
         """One line for the user."""
@@ -76,6 +79,14 @@ class Composer(Vertical):
     @property
     def prompt(self) -> Prompt:
         return self.query_one(Prompt)
+
+    @property
+    def written(self) -> str:
+        """What would be sent now, as the model reads it; empty for nothing, and for a command."""
+        text = self.prompt.text
+        if text.startswith("/") or not (text.strip() or self._attachments):
+            return ""
+        return with_attachments(text, self._attachments)
 
     def focus_prompt(self) -> None:
         self.prompt.focus()
@@ -133,6 +144,7 @@ class Composer(Vertical):
         if found:
             options.highlighted = 0
         self._measure()
+        self.post_message(self.Typed())
 
     @on(Prompt.Steered)
     def _steered(self, message: Prompt.Steered) -> None:
@@ -185,6 +197,7 @@ class Composer(Vertical):
         line.update(printable(names))
         line.set_class(bool(names), "-some")
         self._measure()
+        self.post_message(self.Typed())
 
     def _measure(self) -> None:
         self._count_tokens(self.prompt.text, tuple(self._attachments))

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-Parts = Sequence[tuple[str, str]]  # texts, each with its tone: "", "quiet" or "alarm"
+Parts = Sequence[tuple[str, str]]  # texts, each with its tone: "", "quiet", "alarm" or "match"
 Draw = Callable[[int, int], Parts]  # (item, columns) -> its line
 
 
@@ -22,20 +22,23 @@ class PickList(ScrollView, can_focus=False):
     """Lines to click on; the marked one is kept on the screen."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"pick-list--{tone}{mark}" for tone in ("plain", "quiet", "alarm") for mark in ("", "-marked")
+        f"pick-list--{tone}{mark}" for tone in ("plain", "quiet", "alarm", "match") for mark in ("", "-marked")
     }
     DEFAULT_CSS = """
     PickList {
         height: auto; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0;
         & > .pick-list--quiet { color: $text-muted; }
         & > .pick-list--alarm { color: $text-warning; }
+        & > .pick-list--match { color: $text-accent; text-style: bold; }
+        & > .pick-list--match-marked { background: $primary 25%; color: $text-accent; text-style: bold; }
         & > .pick-list--plain-marked { background: $primary 25%; text-style: bold; }
         & > .pick-list--quiet-marked { background: $primary 25%; }
         & > .pick-list--alarm-marked { background: $primary 25%; color: $text-warning; text-style: bold; }
         &:ansi {
             & > .pick-list--quiet { text-style: dim; }
             & > .pick-list--alarm { color: ansi_yellow; }
-            & > .pick-list--plain-marked, & > .pick-list--quiet-marked, & > .pick-list--alarm-marked {
+            & > .pick-list--match { text-style: bold; }
+            & > .pick-list--match-marked, & > .pick-list--plain-marked, & > .pick-list--quiet-marked, & > .pick-list--alarm-marked {
                 background: ansi_default; color: ansi_default; text-style: reverse;
             }
         }

@@ -125,14 +125,27 @@ class ShownChat(Vertical):
         path = self.chat.path()
         self.set_class(bool(path), "-begun")
         await self.transcript.show(path)
-        for view in self.transcript.views:
-            turn = self.chat.turn(view.turn)
-            siblings = self.chat.siblings(turn)
-            branch = f"{siblings.index(turn) + 1}/{len(siblings)}" if len(siblings) > 1 else ""
-            if branch != view.branch:
-                view.branch = branch
-                view.update_notes()
+        self._update_marks()
         self.post_message(self.Changed())
+
+    def _update_marks(self) -> None:
+        for view in self.transcript.views:
+            self._mark(view, self.chat.turn(view.turn))
+
+    def _mark(self, view: TurnView, turn: Turn) -> None:
+        """Which version it is, whether it is pinned, whether it is still read."""
+        siblings = self.chat.siblings(turn)
+        branch = f"{siblings.index(turn) + 1}/{len(siblings)}" if len(siblings) > 1 else ""
+        marks = ["not read any more" if turn.is_dropped else "", "pinned" if turn.is_pinned else "", branch]
+        text = "  ".join(mark for mark in marks if mark)
+        view.set_class(turn.is_dropped, "-dropped")
+        if text != view.branch:
+            view.branch = text
+            view.update_notes()
+
+    def beside(self, chat: Chat) -> dict[Turn, Shown]:
+        """What stands beside the messages of a chat."""
+        return {turn: self._shown[turn] for turn in chat.turns if turn in self._shown}
 
     def _make(self, turn: Turn) -> TurnView:
         shown = self._shown.setdefault(turn, Shown(""))

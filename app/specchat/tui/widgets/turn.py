@@ -49,6 +49,7 @@ class TurnView(Widget):
     DEFAULT_CSS = """
     TurnView { height: auto; width: 1fr; margin: 0 0 1 0; padding: 0 1 0 0; }
     TurnView.-current { background: $boost; }
+    TurnView.-dropped { text-opacity: 55%; }
     """
     ALLOW_SELECT = True
 
@@ -60,7 +61,7 @@ class TurnView(Widget):
         self.turn = turn  # its id in the chat
         self.who = label(who)
         self.when = when
-        self.branch = ""  # "2/3" where there are others
+        self.branch = ""  # "2/3" where there are others, and other marks
         self.figures = ""  # the line below
         self.note = ""  # a second one: where a copy is from, the verdict of a check
         self.source = ""
