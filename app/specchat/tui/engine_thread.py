@@ -376,10 +376,8 @@ class EngineThread:
                 if self._outgrown(session, request):
                     return
             self._take_up(session, request.key)
-            if request.kind == "reply":
-                events = session.reply(request.history[-1].text)
-            else:
-                events = session.go_on(request.seed)
+            asked = request.history[-1].text
+            events = session.reply(asked) if request.kind == "reply" else session.go_on(request.seed)
             Streaming(session, request, self._post, self._take_changes).run(events)
         except Exception as error:
             said = session.messages[-1] if session.messages and session.messages[-1:] != before else None

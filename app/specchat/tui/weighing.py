@@ -58,7 +58,7 @@ def weighed(path: Sequence[Turn], costs: dict[int, int], system: int, n_ctx: int
     read = system + sum(costs[turn.id] for turn in path if not turn.is_dropped)
     lines = [
         f"{read} of {n_ctx} tokens are taken ({read / n_ctx:.0%})",
-        f"when it is full: {policy} (F2 changes that)",
+        f"when it is full: {policy} (context.policy in the settings)",
         "",
     ]
     lines += [f"{system:7}  system prompt, always read"] if system else []
