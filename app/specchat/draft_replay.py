@@ -85,13 +85,19 @@ class Verdict:
         )
 
 
+def kinds_of_lines(text: bytes) -> list[Kind]:
+    """The kind of each line of a text."""
+    found, fenced = [], False
+    for line in text.split(b"\n"):
+        is_fence = _FENCE.match(line) is not None
+        found.append(Kind.CODE if fenced or is_fence else Kind.LIST if _ITEM.match(line) else Kind.PROSE)
+        fenced ^= is_fence
+    return found
+
+
 def kinds_of(pieces: Sequence[bytes]) -> tuple[Kind, ...]:
     """The kind of the line that each token begins in."""
-    of_lines, fenced = [], False
-    for line in b"".join(pieces).split(b"\n"):
-        is_fence = _FENCE.match(line) is not None
-        of_lines.append(Kind.CODE if fenced or is_fence else Kind.LIST if _ITEM.match(line) else Kind.PROSE)
-        fenced ^= is_fence
+    of_lines = kinds_of_lines(b"".join(pieces))
     found, line_number = [], 0
     for piece in pieces:
         found.append(of_lines[line_number])

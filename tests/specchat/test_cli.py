@@ -155,7 +155,15 @@ def test_a_prompt_longer_than_the_context_is_refused_with_the_numbers(run: Run, 
     result = run("ask", "-m", model, "-c", "256", "word " * 2000)
 
     assert result.returncode == 3
-    assert "the context holds 256" in one_line(result)
+    assert "tokens) does not fit into the context of 256 tokens" in one_line(result)
+
+
+def test_a_reply_that_the_context_cuts_is_printed_and_ends_with_3(run: Run, model: Path) -> None:
+    result = run("ask", "-m", model, "-c", "256", "--temp", "0", "-q", "word " * 100)
+
+    assert result.returncode == 3
+    assert result.stdout.strip()
+    assert "the context is full, so the reply ends here; " in one_line(result)
 
 
 def broken(name: str, folder: Path, model: Path) -> Path:

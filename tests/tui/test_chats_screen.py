@@ -91,7 +91,7 @@ def test_the_list(tmp_path: Path, path: Path, same_picture: Compare, theme: str,
 
     async def steps(pilot: Pilot[None], app: SpecchatApp) -> None:
         await open_list(pilot, app)
-        same_picture(f"chats-{theme}-{size[0]}x{size[1]}", app.export_screenshot())
+        same_picture(f"chats/list-{theme}-{size[0]}x{size[1]}", app.export_screenshot())
 
     drive(app_on(tmp_path, settings=Settings(view=ViewSettings(theme=theme)), history=path), steps, size)
 
@@ -104,7 +104,7 @@ def test_a_search(tmp_path: Path, path: Path, same_picture: Compare) -> None:
         await pilot.press(*"heating")
         await until(pilot, lambda: len(chats.shown) == 4)
         await pilot.pause()
-        same_picture("chats-search-textual-dark-80x24", app.export_screenshot())
+        same_picture("chats/search-textual-dark-80x24", app.export_screenshot())
 
     drive(app_on(tmp_path, settings=Settings(view=ViewSettings(theme="textual-dark")), history=path), steps, (80, 24))
 
@@ -117,6 +117,6 @@ def test_the_question_before_a_chat_is_deleted(tmp_path: Path, path: Path, same_
         await pilot.press("tab", "down", "d")
         await until(pilot, lambda: not isinstance(app.screen, ChatScreen) and app.screen.focused is not None)
         await pilot.pause()
-        same_picture("chats-delete-textual-dark-80x24", app.export_screenshot())
+        same_picture("chats/delete-textual-dark-80x24", app.export_screenshot())
 
     drive(app_on(tmp_path, settings=Settings(view=ViewSettings(theme="textual-dark")), history=path), steps, (80, 24))

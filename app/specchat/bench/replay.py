@@ -24,7 +24,7 @@ from speculation.cost import CostTable
 from speculation.engine import EndTokens, Engine
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.sampling import GREEDY
-from speculation.stats import totals
+from speculation.stats import Totals, totals
 from speculation.types import Logits, Tokens
 
 LONGEST_COPY = 63  # tokens of a draft, here and for the oracle
@@ -93,23 +93,27 @@ class Recording:
 
 def replay(trace: Trace, cost: CostTable, controller: Controller) -> Replayed:
     """Write the text of a trace again with guesses."""
+    counted, seconds = write_again(trace, cost, controller, PromptLookup())
+    return Replayed(
+        trace.name,
+        len(trace.out) * cost.forward_s(1) / seconds,
+        oracle(trace, cost),
+        counted.tokens_per_step or 1.0,
+    )
+
+
+def write_again(trace: Trace, cost: CostTable, controller: Controller, lookup: PromptLookup) -> tuple[Totals, float]:
+    """What writing the text of a trace with guesses comes to, and the seconds it takes by the price list."""
     number = {token: i for i, token in enumerate(dict.fromkeys((*trace.prompt, *trace.out)))}  # a small vocabulary
     prompt, out = [number[token] for token in trace.prompt], [number[token] for token in trace.out]
     clock = Clock()
     model = Recording(prompt + out, len(number), cost, clock)
-    lookup = PromptLookup()
     engine = Engine(model, {lookup.name: lookup}, controller, rule_named("coupled", 0), GREEDY, clock)
     for _ in engine.read(np.array(prompt, dtype=np.int32)):
         pass
     steps = list(engine.steps(limit=len(out), ends=EndTokens()))
     assert engine.context.tokens.tolist() == prompt + out
-    plain_s = cost.forward_s(1)
-    return Replayed(
-        trace.name,
-        len(out) * plain_s / clock.now_s,
-        oracle(trace, cost),
-        totals(steps).tokens_per_step or 1.0,
-    )
+    return totals(steps), clock.now_s
 
 
 def oracle(trace: Trace, cost: CostTable) -> float:

@@ -34,7 +34,7 @@ _AT_ONCE = 100  # chats of a file that are stored together
 
 def list_chats(args: Namespace) -> int:
     """One line for each chat, the newest first."""
-    with _opened() as store:
+    with opened_store() as store:
         found = store.chats(limit=_limit(args, -1))
     if hasattr(args, "json"):
         json.dump([asdict(chat) for chat in found], sys.stdout, indent=1)
@@ -55,14 +55,14 @@ def show_chat(args: Namespace) -> int:
     """A chat as Markdown."""
     from specchat.history.export import exported
 
-    with _opened() as store:
+    with opened_store() as store:
         print(exported(store.load(chosen(store, args.chat).id), "md"), end="")
     return 0
 
 
 def search_chats(args: Namespace) -> int:
     """One line for each place that holds the words."""
-    with _opened() as store:
+    with opened_store() as store:
         words = (f'"{word}"' if " " in word and '"' not in word else word for word in args.words)
         found = store.search(" ".join(words), limit=_limit(args, 50))
     if hasattr(args, "json"):
@@ -84,14 +84,14 @@ def rename_chat(args: Namespace) -> int:
     title = " ".join(args.title.split())
     if not title:
         raise UsageError("a title must hold a word")
-    with _opened() as store:
+    with opened_store() as store:
         store.rename(chosen(store, args.chat).id, title)
     return 0
 
 
 def delete_chats(args: Namespace) -> int:
     """Delete chats for good."""
-    with _opened() as store:
+    with opened_store() as store:
         _delete(store, list({chat.id: chat for chat in (chosen(store, each) for each in args.chats)}.values()), args)
     return 0
 
@@ -101,7 +101,7 @@ def purge_chats(args: Namespace) -> int:
     age = re.fullmatch(r"(\d{1,5})([dwmy])", args.older_than)
     if age is None:
         raise UsageError(f"--older-than {label(args.older_than)}: must be a number of days, weeks or years, like 90d")
-    with _opened() as store:
+    with opened_store() as store:
         old = store.older_than(time.time() - int(age[1]) * _DAYS[age[2]] * _DAY_S)
         if old:
             _delete(store, old, args)
@@ -115,7 +115,7 @@ def export_chat(args: Namespace) -> int:
     from specchat.history.export import FORMS, exported
 
     suffix = "" if args.output is None else Path(args.output).suffix.lower().lstrip(".")
-    with _opened() as store:
+    with opened_store() as store:
         text = exported(store.load(chosen(store, args.chat).id), args.format or (suffix if suffix in FORMS else "md"))
     if args.output is None:
         sys.stdout.write(text)
@@ -131,7 +131,7 @@ def import_chats(args: Namespace) -> int:
 
     taken = known = empty = 0
     chats, problem, more = read_chats(Path(args.file)), None, True
-    with _opened() as store:
+    with opened_store() as store:
         while more:
             waiting: list[ChatRecord] = []
             try:
@@ -187,7 +187,8 @@ def _hit(hit: Hit) -> Text:
     return line
 
 
-def _opened() -> Store:
+def opened_store() -> Store:
+    """The store of this user; what there is to know of how it was opened is said. Raises StoreRefused."""
     store = Store.open(history_path())
     for notice in store.notices:
         say(f"note: {notice}")

@@ -9,9 +9,11 @@ import math
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from speculation.types import Finish, Step
 
@@ -69,7 +71,32 @@ def unpack_steps(packed: bytes) -> tuple[Step, ...]:
         raise ValueError(f"these are no steps: {error}") from error
 
 
-def _unpacked(packed: bytes) -> Iterator[Step]:
+@dataclass(frozen=True, slots=True, eq=False)
+class StepColumns:
+    """What steps count, a number a step, without making the steps."""
+
+    names: list[str]  # of guessers
+    guesser: NDArray[np.int32]  # indices of names
+    drafted: NDArray[np.int32]
+    examined: NDArray[np.int32]
+    accepted: NDArray[np.int32]
+    emitted: NDArray[np.int32]
+    seconds: NDArray[np.float64]  # drafting, checking and accepting together
+
+
+def step_columns(packed: bytes) -> StepColumns:
+    """The counts of steps that were packed. Raises ValueError for bytes that are none."""
+    try:
+        names, integers, floats, _ = _columns(packed)
+    except (struct.error, zlib.error, IndexError) as error:
+        raise ValueError(f"these are no steps: {error}") from error
+    guesser, _, drafted, examined, accepted, emitted = integers[:6]
+    seconds = floats[:3].sum(axis=0, dtype=np.float64)
+    return StepColumns(names, guesser, drafted, examined, accepted, emitted, seconds)
+
+
+def _columns(packed: bytes) -> tuple[list[str], NDArray[np.int32], NDArray[np.float32], NDArray[np.int32]]:
+    """Names of guessers, integers, floats, tokens."""
     version, pays, count, names_bytes = _HEAD.unpack_from(packed)
     if version != VERSION:
         raise ValueError(f"steps of version {version} were written by a newer specchat")
@@ -77,12 +104,16 @@ def _unpacked(packed: bytes) -> Iterator[Step]:
     names = body[:names_bytes].decode().split("\n")
     at = names_bytes + 4 * count * _INTEGERS
     end = at + 4 * count * _FLOATS
-    integers = np.frombuffer(body[names_bytes:at], dtype="<i4").reshape(_INTEGERS, count).tolist()
-    floats = np.frombuffer(body[at:end], dtype="<f4").reshape(_FLOATS, count).tolist()
-    tokens = np.frombuffer(body[end:], dtype="<i4").tolist()
-    taken = 0
+    integers = np.frombuffer(body[names_bytes:at], dtype="<i4").reshape(_INTEGERS, count)
+    floats = np.frombuffer(body[at:end], dtype="<f4").reshape(_FLOATS, count)
+    return names, integers, floats, np.frombuffer(body[end:], dtype="<i4")
+
+
+def _unpacked(packed: bytes) -> Iterator[Step]:
+    names, integers, floats, all_tokens = _columns(packed)
+    tokens, taken = all_tokens.tolist(), 0
     for guesser, how, drafted, examined, accepted, emitted, context, source, match, *times in zip(
-        *integers, *floats, strict=True
+        *integers.tolist(), *floats.tolist(), strict=True
     ):
         yield Step(
             guesser=names[guesser],

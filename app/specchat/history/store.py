@@ -171,6 +171,11 @@ class Store:
             with writing(self._connection):
                 return action(self._connection)
 
+    def read(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Do something that changes nothing, with the store in one state."""
+        with self._reads() as connection, reading(connection):
+            return action(connection)
+
     def _writes(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
         with refusals(self.path):
             return patiently(lambda: self.write(action, is_synced=True))

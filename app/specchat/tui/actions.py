@@ -36,12 +36,13 @@ class Actions(App[None]):
     folder: Path
     tell: Callable[..., None]
     take: Callable[[Settings], None]
+    _chat: ChatView
     _file: SettingsFile
     _stored: Settings  # as the file has them
 
     @property
     def chat_view(self) -> ChatView:
-        return self.query_one("#chat", ChatView)
+        return self._chat
 
     @property
     def composer(self) -> Composer:

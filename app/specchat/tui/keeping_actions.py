@@ -141,15 +141,22 @@ class KeepingActions(Actions):
         """Let the engine read what the next reply will read, while the question is still typed."""
         if len(self.screen_stack) > 1 or self.chat_view.busy is not None or self.chat_view.editing is not None:
             return
-        if written := self.composer.written:
+        composer = self._present_composer()
+        if composer is not None and (written := composer.written):
             chat = self.chat_view.chat
             messages = [*chat.messages(), Message(Role.USER, written)]
             self.engine.read_ahead(messages, self.keeper.key_of(chat))
 
     def keep_unsent(self) -> None:
         """Write down what stands in the prompt box."""
-        if self._unsent is not None and self.keeper.keeps(self.chat_view.chat):
-            self._keep_unsent(self._unsent, self.composer.prompt.text)
+        composer = self._present_composer()
+        if composer is not None and self._unsent is not None and self.keeper.keeps(self.chat_view.chat):
+            self._keep_unsent(self._unsent, composer.prompt.text)
+
+    def _present_composer(self) -> Composer | None:
+        """The composer, be it below another screen; None when the app is being left."""
+        below = self.screen_stack[0].query(Composer) if self.screen_stack else ()
+        return next(iter(below), None)
 
     def _drop_unsent(self) -> None:
         if self._unsent_due is not None:
