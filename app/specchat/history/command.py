@@ -160,7 +160,11 @@ def _delete(store: Store, chats: Sequence[ChatSummary], args: Namespace) -> None
             raise Declined(f"nothing deleted: no terminal to ask on about {titles}{more}; add -y")
         if not confirmed(f"Delete {titles}{more} for good?", by_enter=False):
             raise Declined("nothing deleted")
-    say(f"{_count(store.delete([chat.id for chat in chats]))} deleted")
+    from specchat.history.forgetting import forget_chats
+    from specchat.states import StateFiles, states_folder
+
+    gone = forget_chats(store, StateFiles(states_folder()), [chat.id for chat in chats])
+    say(f"{_count(gone)} deleted")
 
 
 def _write(path: Path, data: bytes) -> None:

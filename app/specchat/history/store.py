@@ -158,6 +158,15 @@ class Store:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return count
 
+    def keys(self, chat_ids: Iterable[int]) -> list[str]:
+        """What the chats of some ids are called in every store; ids without a chat are left out."""
+        with self._lock, refusals(self.path):
+            found = (
+                self._connection.execute("SELECT key FROM chats WHERE id = ?", (chat_id,)).fetchone()
+                for chat_id in chat_ids
+            )
+            return [str(row[0]) for row in found if row is not None]
+
     def older_than(self, moment: float) -> list[ChatSummary]:
         """Chats that nobody has changed since a moment, in seconds since 1970; pinned ones are left out."""
         with self._reads() as connection:

@@ -10,16 +10,19 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from specchat.conversation import Role
 from specchat.history import database, schema, search
 from specchat.history.errors import NoSuchChat, StoreRefused
+from specchat.history.forgetting import forget_chats
 from specchat.history.records import ChatRecord, PartRecord, TurnRecord
 from specchat.history.restore import to_chat
 from specchat.history.schema import MIGRATIONS, migrate, version_of
 from specchat.history.store import Store, history_path
+from specchat.states import Owner, StateFiles
 from speculation.stats import Totals
 from tests.specchat.history import making
 from tests.specchat.history.making import said
@@ -436,3 +439,18 @@ def test_totals_are_kept_by_their_names(store: Store) -> None:
     chat_id = store.put(replace(record, turns=(record.turns[0], turn)))
 
     assert store.load(chat_id).turns[1].parts[0].totals == counted
+
+
+def test_a_deleted_chat_leaves_no_state_of_the_cache_and_the_others_keep_theirs(store: Store, tmp_path: Path) -> None:
+    chats = {store.put(said("one")): b"words of one", store.put(said("two")): b"words of two"}
+    states, owner = StateFiles(tmp_path / "states"), Owner("m.gguf", "weights", "engine", "kind")
+    paths = {}
+    for chat_id, payload in chats.items():
+        [key] = store.keys([chat_id])
+        paths[chat_id] = states.put(key, owner, np.array([1, 2], dtype=np.int32), np.frombuffer(payload, dtype=np.uint8))
+    first, second = chats
+
+    assert forget_chats(store, states, [first, 99]) == 1
+
+    assert not paths[first].exists()
+    assert paths[second].exists()

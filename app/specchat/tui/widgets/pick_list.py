@@ -38,7 +38,8 @@ class PickList(ScrollView, can_focus=False):
             & > .pick-list--quiet { text-style: dim; }
             & > .pick-list--alarm { color: ansi_yellow; }
             & > .pick-list--match { text-style: bold; }
-            & > .pick-list--match-marked, & > .pick-list--plain-marked, & > .pick-list--quiet-marked, & > .pick-list--alarm-marked {
+            & > .pick-list--match-marked, & > .pick-list--plain-marked,
+            & > .pick-list--quiet-marked, & > .pick-list--alarm-marked {
                 background: ansi_default; color: ansi_default; text-style: reverse;
             }
         }
