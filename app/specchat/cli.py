@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from specchat import __version__
 from specchat.history.options import add_chats
 from specchat.rewrite.options import add_commands, take_words
+from specchat.statistics.options import add_statistics
 
-COMMANDS = ("ask", "bench", "chats", "models", "rewrite", "undo")
+COMMANDS = ("ask", "bench", "chats", "models", "rewrite", "stats", "tune", "undo")
 USAGE = 2
 MODEL = 4
 INPUT = 3
@@ -105,6 +106,7 @@ def parser() -> argparse.ArgumentParser:
     ask.set_defaults(call="specchat.ask:ask")
     add_commands(commands, loading)
     add_chats(commands)
+    add_statistics(commands)
 
     bench = commands.add_parser("bench", parents=[shared], help="what guessing is worth, measured here")
     suites = ["code", "prose", "json", "summary", "rewrite", "acceptance"]
@@ -117,6 +119,8 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("--csv", metavar="FILE", help="write a table to FILE as well")
     bench.add_argument("--assert", dest="asserts", action="append", metavar="EXPR", default=[],
                        help="exit 1 unless it holds, like auto.speedup>=1.2 or identical; repeatable")  # fmt: skip
+    bench.add_argument("--history", type=int, metavar="N",
+                       help="what --draft would have given on your last N kept replies; only it is loaded")  # fmt: skip
     bench.add_argument("--replay", metavar="TRACE", help="recorded texts as token ids instead; needs no model")
     bench.add_argument("--task", metavar="NAME", help="of the replay: only the text of this name")
     bench.add_argument(

@@ -38,6 +38,10 @@ def main(args: argparse.Namespace) -> int:
     """Run what is asked for. Returns 1 when an --assert is not met."""
     if args.replay is not None:
         return replay.main(args)
+    if args.history is not None:
+        from specchat.statistics.history_bench import history
+
+        return history(args)
     checks = [parsed(text) for text in args.asserts]
     if args.suite == "acceptance":
         return _acceptance(args)

@@ -8,7 +8,7 @@ and everything else counts as plain; so what it would do alone is rather more th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -20,6 +20,7 @@ from speculation.types import PLAIN
 LEAST_REPLIES = 3  # of which something is said: one reply says more of its subject than of a kind of work
 AS_GOOD = 0.98  # of the best speed: what gives as much is preferred where it is simpler
 _ERRORS = 2.0  # standard errors by which the best must lead
+_TOLERATED = 0.1  # as many standard errors of two that are called as good
 _SIMPLEST_FIRST = (Guess.OFF, Guess.LOOKUP, Guess.DRAFT, Guess.AUTO)
 
 
@@ -76,13 +77,25 @@ class _Evidence:
         self.steps += steps
 
     def weighed(self, guess: Guess) -> Weighed | None:
-        """Speed over plain; None where too little was seen. The error is that of a ratio estimator."""
-        n, taken_s = len(self.replies), sum(taken for _, taken in self.replies.values())
-        if self.steps < ENOUGH_STEPS or n < LEAST_REPLIES or taken_s <= 0:
+        """Speed over plain; None where too little was seen."""
+        taken_s = sum(taken for _, taken in self.replies.values())
+        if self.steps < ENOUGH_STEPS or len(self.replies) < LEAST_REPLIES or taken_s <= 0:
             return None
         speed_up = sum(plain for plain, _ in self.replies.values()) / taken_s
-        spread = sum((plain - speed_up * taken) ** 2 for plain, taken in self.replies.values())
-        return Weighed(guess, speed_up, math.sqrt(spread * n / (n - 1)) / taken_s, n, self.steps)
+        return Weighed(guess, speed_up, _error(self.residuals(), {}), len(self.replies), self.steps)
+
+    def residuals(self) -> dict[int, float]:
+        """By how much each reply pulls the speed-up, a ratio of sums, away from what it is."""
+        taken_s = sum(taken for _, taken in self.replies.values())
+        speed_up = sum(plain for plain, _ in self.replies.values()) / taken_s
+        return {reply: (plain - speed_up * taken) / taken_s for reply, (plain, taken) in self.replies.items()}
+
+
+def _error(one: Mapping[int, float], other: Mapping[int, float]) -> float:
+    """The standard error of the difference of two ratios; what a reply does to both of them cancels."""
+    replies = one.keys() | other.keys()
+    spread = sum((one.get(reply, 0.0) - other.get(reply, 0.0)) ** 2 for reply in replies)
+    return math.sqrt(spread * len(replies) / max(1, len(replies) - 1))
 
 
 def advice(replies: Iterable[ReplyFigures]) -> list[Advice]:
@@ -99,12 +112,12 @@ def advice(replies: Iterable[ReplyFigures]) -> list[Advice]:
             counted[work] = (known, steps + sum(cell.counts.steps for cell in cells))
             if figures.plain_step_s is not None:
                 _weigh(seen.setdefault(work, {}), figures, cells, figures.plain_step_s)
-    return [_advice(work, seen.get(work, {}), len(counted[work][0]), counted[work][1]) for work in Work if work in counted]
+    return [
+        _advice(work, seen.get(work, {}), len(counted[work][0]), counted[work][1]) for work in Work if work in counted
+    ]
 
 
-def _weigh(
-    evidence: dict[Guess, _Evidence], figures: ReplyFigures, cells: Sequence[Cell], plain_step_s: float
-) -> None:
+def _weigh(evidence: dict[Guess, _Evidence], figures: ReplyFigures, cells: Sequence[Cell], plain_step_s: float) -> None:
     """Count what one reply says of each guesser that could have guessed in it."""
     if figures.guess not in list(Guess) or figures.guess == Guess.OFF:
         return
@@ -131,15 +144,17 @@ def _advice(work: Work, evidence: dict[Guess, _Evidence], replies: int, steps: i
     found = [each for guess in Guess if guess in evidence and (each := evidence[guess].weighed(guess)) is not None]
     if not found:
         return Advice(work, Guess.AUTO, Sureness.TOO_LITTLE, replies, steps, ())
+    residuals = {each.guess: evidence[each.guess].residuals() for each in found}
     found.append(Weighed(Guess.OFF, 1.0, 0.0, replies, 0))
     found.sort(key=lambda each: (-each.speed_up, _SIMPLEST_FIRST.index(each.guess)))
-    best = found[0]
-    as_good = [each for each in found if each.speed_up >= AS_GOOD * best.speed_up]
+    as_good = [each for each in found if each.speed_up >= AS_GOOD * found[0].speed_up]
     chosen = min(as_good, key=lambda each: _SIMPLEST_FIRST.index(each.guess))
-    is_clear = all(
-        best.speed_up - other.speed_up > _ERRORS * math.hypot(best.error, other.error)
-        for other in found
-        if other not in as_good
-    )
-    guess = chosen.guess if is_clear else Guess.AUTO
-    return Advice(work, guess, Sureness.CLEAR if is_clear else Sureness.UNCLEAR, replies, steps, tuple(found))
+
+    def is_settled(other: Weighed) -> bool:
+        lead = chosen.speed_up - other.speed_up
+        doubt = _ERRORS * _error(residuals.get(chosen.guess, {}), residuals.get(other.guess, {}))
+        return lead > doubt or (other in as_good and doubt <= _TOLERATED)
+
+    if all(is_settled(other) for other in found if other is not chosen):
+        return Advice(work, chosen.guess, Sureness.CLEAR, replies, steps, tuple(found))
+    return Advice(work, Guess.AUTO, Sureness.UNCLEAR, replies, steps, tuple(found))

@@ -34,9 +34,7 @@ def _runs(text: str) -> list[tuple[str, ...]]:
     return list(zip(*(words[i:] for i in range(_WORDS_IN_A_ROW)), strict=False))
 
 
-def works_of_steps(
-    text: str, emitted: NDArray[np.int32], spans: Sequence[tuple[int, int]] | None
-) -> list[Work] | Work:
+def works_of_steps(text: str, emitted: NDArray[np.int32], spans: Sequence[tuple[int, int]] | None) -> list[Work] | Work:
     """The kind of the line that each step begins in; one for all where the text has only one.
 
     `spans` are (step, first character); without them the characters are shared out by tokens.

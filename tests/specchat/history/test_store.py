@@ -447,7 +447,9 @@ def test_a_deleted_chat_leaves_no_state_of_the_cache_and_the_others_keep_theirs(
     paths = {}
     for chat_id, payload in chats.items():
         [key] = store.keys([chat_id])
-        paths[chat_id] = states.put(key, owner, np.array([1, 2], dtype=np.int32), np.frombuffer(payload, dtype=np.uint8))
+        paths[chat_id] = states.put(
+            key, owner, np.array([1, 2], dtype=np.int32), np.frombuffer(payload, dtype=np.uint8)
+        )
     first, second = chats
 
     assert forget_chats(store, states, [first, 99]) == 1
