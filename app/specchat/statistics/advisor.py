@@ -59,7 +59,8 @@ class Advice:
         """One line for people."""
         tried = f"{self.replies} repl{'y' if self.replies == 1 else 'ies'}, {self.steps:,} steps"
         if self.sureness is Sureness.TOO_LITTLE:
-            return f"{self.work}: not enough yet to advise ({tried})"
+            least = f"a guesser needs {LEAST_REPLIES} and {ENOUGH_STEPS}"
+            return f"{self.work}: not enough yet to advise ({tried}; {least})"
         speeds = ", ".join(f"{each.guess} x{each.speed_up:.2f}" for each in self.weighed)
         return f"{self.work}: {self.guess} ({self.sureness}; est {speeds}; {tried})"
 

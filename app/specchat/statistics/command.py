@@ -19,7 +19,7 @@ from specchat.statistics.advisor import Advice, advice
 from specchat.statistics.figures import ReplyFigures, Sum, grouped, summed
 from specchat.statistics.ledger import Ledger, by_temperature, ledger, price_tag
 from specchat.statistics.reading import count_replies, read_figures
-from specchat.statistics.shown import LEGEND, headline, table, temperature_table
+from specchat.statistics.shown import LEGEND, headline, table, temperature_table, wrapped
 
 SCHEMA = "specchat.stats/1"
 _DAY_S = 86_400
@@ -116,9 +116,9 @@ def _everything(replies: Sequence[ReplyFigures]) -> list[str]:
         lines += ["", *table(titles[title], sums)]
     model, advised = advice_for(replies)
     lines += ["", LEGEND, "", f"what to choose with {label(model) or 'this model'}:"]
-    return [*lines, *(f"  {each.line}" for each in advised)]
+    return [*lines, *(line for each in advised for line in wrapped(each.line, "  "))]
 
 
 def _temperatures(replies: Sequence[ReplyFigures]) -> list[str]:
     groups = by_temperature(replies)
-    return [price_tag(groups), *(["", *temperature_table(groups)] if groups else [])]
+    return [*wrapped(price_tag(groups)), *(["", *temperature_table(groups)] if groups else [])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from specchat.attachments import label
@@ -9,6 +10,7 @@ from specchat.statistics.figures import Sum
 from specchat.statistics.ledger import AtTemperature, Ledger
 from speculation.stats import ENOUGH_STEPS
 
+WIDTH = 80  # characters
 _NAME = 23
 LEGEND = (
     "accepted: of the guesses that were looked at; cost: of a step with guesses, in\n"
@@ -28,6 +30,11 @@ def duration(seconds: float | None) -> str:
     if minutes < 60:
         return f"{sign}{minutes} min {whole:02} s"
     return f"{sign}{minutes // 60:,} h {minutes % 60:02} min"
+
+
+def wrapped(line: str, indent: str = "") -> list[str]:
+    """A sentence in lines that fit."""
+    return textwrap.wrap(line, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}    ")
 
 
 def headline(total: Sum, saved: Ledger) -> list[str]:
@@ -91,7 +98,7 @@ def _short(seconds: float | None) -> str:
         return "-"
     size = abs(seconds)
     if size < 99.5:
-        return f"{seconds:.0f} s"
+        return f"{round(seconds)} s"  # which, unlike a format, knows no minus zero
     if size < 99.5 * 60:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h"

@@ -15,9 +15,11 @@ from specchat.console import Bar, say
 from specchat.errors import NotHere
 from specchat.history.command import opened_store
 from specchat.opening import Shelf
-from specchat.settings import SettingsFile, settings_path
+from specchat.reply import Guess
+from specchat.settings import Settings, SettingsFile, settings_path
 from specchat.statistics.command import since_days
 from specchat.statistics.past import Written, file_of, last_written, price_list, reader_of
+from specchat.statistics.shown import wrapped
 from specchat.statistics.tuning import LEAST_COPY, LEAST_TEXTS, Choice, Tried, Tuning, present_choice
 from specchat.statistics.tuning import tune as tried_on
 from speculation.cost import CostTable
@@ -42,24 +44,33 @@ def tune(args: Namespace) -> int:
     with Bar("replaying", "parts") as bar:
         bar.start(1)
         found = tried_on(texts, present_choice(settings.guess), bar.move_to)
+    if uses_draft(settings):
+        found = replace(found, best=None)
     if args.json:
         json.dump(as_json(found, len(texts)), sys.stdout, indent=1)
         print()
     else:
-        print("\n".join(lines(found, len(texts))))
+        print("\n".join([*lines(found, len(texts)), "", *wrapped(_verdict(found, settings))]))
     if args.write and found.best is not None:
         file.save(replace(settings, guess=replace(settings.guess, **_keys(found.best.choice))))
         say(f"written to {label(str(file.path))}")
     return 0
 
 
+def uses_draft(settings: Settings) -> bool:
+    """Whether a draft model guesses too, of which a replay of lookups knows nothing."""
+    modes = [settings.guess.mode, *(target.guess for target in settings.targets.values())]
+    drafts = [settings.guess.draft, *(target.draft for target in settings.targets.values())]
+    return Guess.DRAFT in modes or any(draft not in (None, "auto", "none") for draft in drafts)
+
+
 def lines(found: Tuning, n_texts: int) -> list[str]:
-    """What people are told."""
+    """What was tried, for people."""
     replies = f"{n_texts} repl{'y' if n_texts == 1 else 'ies'}, {found.present.tokens:,} tokens"
     head = f"{found.copied:.0%} of your last {replies}, is copied, in runs of {LEAST_COPY} tokens or more"
     rows = [f"{'lookups alone; no draft model takes part':46}{'tokens/step':>12}{'speed (est)':>13}"]
     rows += [_row(each, is_present=each is found.present) for each in found.tried]
-    return [head, "", *rows, "", _verdict(found)]
+    return [*wrapped(head), "", *rows]
 
 
 def _row(each: Tried, *, is_present: bool) -> str:
@@ -67,7 +78,11 @@ def _row(each: Tried, *, is_present: bool) -> str:
     return f"{f'{each.choice}{mark}':46}{each.tokens_per_step:12.2f}{f'x{each.speed_up:.2f}':>13}"
 
 
-def _verdict(found: Tuning) -> str:
+def _verdict(found: Tuning, settings: Settings) -> str:
+    if uses_draft(settings):
+        return (
+            "nothing suggested: a draft model guesses too, which this cannot replay; see: specchat bench --history 20"
+        )
     if not found.is_enough:
         return f"not enough yet to suggest anything: {LEAST_TEXTS} replies are the least"
     if found.best is None:
@@ -97,8 +112,6 @@ def _tried_as_json(each: Tried) -> dict[str, Any]:
 
 def _keys(choice: Choice) -> dict[str, Any]:
     """What the settings of guessing have to say for a choice."""
-    from specchat.reply import Guess
-
     if choice.mode is Guess.AUTO:
         return {"mode": str(choice.mode), "pause_below": choice.pause_below}
     return {"mode": str(choice.mode)} | ({"length": choice.length} if choice.mode is Guess.LOOKUP else {})
