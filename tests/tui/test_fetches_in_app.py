@@ -119,6 +119,9 @@ def test_leaving_the_app_keeps_the_part_says_so_and_the_next_fetch_goes_on_from_
         def __init__(self, start: object) -> None:
             self.fetches = fetches
 
+        def end_chats(self) -> None:
+            """No chat was begun."""
+
         def run(self) -> None:
             fetches.add([ONE, TWO])
             while (running := fetches.running) is None or running.progressed is None or running.share == "0 %":
@@ -127,7 +130,7 @@ def test_leaving_the_app_keeps_the_part_says_so_and_the_next_fetch_goes_on_from_
     monkeypatch.setattr(command, "SpecchatApp", Left)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
-    assert command.run(SimpleNamespace(yes=False)) == 0  # type: ignore[arg-type]
+    assert command.run(SimpleNamespace(yes=False, resume=None, private=False)) == 0  # type: ignore[arg-type]
 
     said = capsys.readouterr().err.splitlines()
     assert said == [
