@@ -36,6 +36,11 @@ _RULES: dict[object, str] = {
     "rejection": "token by token",
     "block": "the draft as a whole",
 }
+_POLICIES: dict[object, str] = {
+    "ask": "ask what to leave out",
+    "drop": "leave out the oldest turns",
+    "stop": "take no more questions",
+}
 _TINTS: dict[object, str] = {
     "off": "who guessed is not shown",
     "gutter": "the guessed share of each line",
@@ -74,6 +79,10 @@ def context() -> Iterator[Widget]:
     yield PerhapsField("context.threads", "Threads", "auto", decoding_threads())
     yield Static(_LATER, classes="note", markup=False)
     yield Static(id="settings-in-use", markup=False)
+    yield PickField("context.policy", "When full", {policy: str(policy) for policy in _POLICIES}, _POLICIES)
+    yield TickField("context.read_ahead", "Reading", "ahead, while you type")
+    yield TickField("history.enabled", "Chats", "kept, from the next one on")
+    yield NumberField("history.keep_days", "  for", "days; 0: for ever")
     yield TextField("system", "System prompt", "all is read anew with the next message")
 
 
