@@ -465,7 +465,7 @@ def test_a_reader_that_leaves_is_no_error_message(env: dict[str, str], model: Pa
 
 def test_help_and_version_load_no_engine(env: dict[str, str]) -> None:
     script = (
-        "import sys\nfrom specchat.cli import parser\nparser().format_help()\n"
+        "import sys\nfrom specchat.parser import parser\nparser().format_help()\n"
         "assert not {'llama_cpp', 'numpy', 'rich', 'jinja2', 'textual'} & set(sys.modules), sys.modules.keys()"
     )
     assert subprocess.run([sys.executable, "-c", script], env=env, check=False).returncode == 0
