@@ -87,6 +87,10 @@ class ChatSession:
         """Let lookups copy only what begins at an index of the context that is allowed; None: anything."""
         self._lookup.allowed = allowed
 
+    def expect_copy(self, source: int) -> None:
+        """Tell lookups that the next reply was asked to copy what begins at an index of its prompt, up to edits."""
+        self._lookup.expect_copy(source)
+
     @property
     def notices(self) -> list[str]:
         """What the user should know about this model; may grow with the first prompt."""

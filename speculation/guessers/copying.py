@@ -18,6 +18,7 @@ _GIVEN_UP = 48  # tokens after which it is no longer looked for
 _FIRM = 8  # a match this long is followed although an older copy is still looked for
 _NEAR = 3  # an edit of at most so many tokens
 _LONG = 12  # a copy of so many tokens before an edit is one that will go on
+_ASKED_FOR = 24  # the run that a copy is credited with which was asked for
 _SETTLED = 6  # tokens after an edit until the copy counts as one again
 _MAX_OLD, _MAX_NEW = 3, 4  # tokens of an edit that is remembered
 _TRUSTED = 1.5  # right minus wrong from which on an edit is applied
@@ -101,6 +102,16 @@ class Copying:
         token = text[at] if at < len(text) else drafted[at - len(text)]
         kind, run = self._evidence(place, edit)
         return Guess(token, kind, run, Place(at + 1, place.run + 1, place.before))
+
+    def expect(self, at: int) -> None:
+        """Follow the copy of what begins at an index of the text, before any of it was written.
+
+        Differences between passages of what was given are no edits of this copy.
+        """
+        self._edits.clear()
+        self._edited_tokens.clear()
+        self.place = Place(at, _ASKED_FOR, 0.0)
+        self._lost = self._hypothesis = None
 
     def follow(self, token: int, guess: Guess | None) -> None:
         """The text has grown by `token`, for which `guess` was the offer."""

@@ -16,6 +16,7 @@ from speculation.guessers.suffix_index import SuffixIndex
 from speculation.survival import CONTESTED, Kind, Survival, later
 from speculation.types import Draft
 
+_ASKED_FOR = 0.9  # the regime of a reply that was asked to be a copy
 _HOPELESS = 0.02  # where the chance of a whole draft falls below this, it ends
 
 
@@ -30,7 +31,12 @@ class PromptLookup:
         self._min_match = min_match
         self._given = -1
         self._seen = Bookmark()
+        self._expected: int | None = None
         self._reset()
+
+    def expect_copy(self, source: int) -> None:
+        """The next reply was asked to copy what begins at an index of the context, up to edits: guess so at once."""
+        self._expected = source
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         """The continuation of the longest match; empty when no match is long enough."""
@@ -123,6 +129,10 @@ class PromptLookup:
         for token in context.tokens[len(self._text) :].tolist():
             self._append(token)
         self._seen = context.bookmark()
+        if self._expected is not None and len(self._text) == self._given:
+            self._copying.expect(self._expected)
+            self.survival.regime = _ASKED_FOR
+        self._expected = None
 
     def _append(self, token: int) -> None:
         """Take up one token; learn from it when the model wrote it."""

@@ -23,7 +23,14 @@ pytestmark = [pytest.mark.bench, pytest.mark.gguf, pytest.mark.pair]
 
 FILES = Path(__file__).parents[1] / "gguf" / "files"
 ROUNDS = 3
-REQUESTS = {
+ROOT = Path(__file__).parents[2]
+# Files of the length that people have, of our own.
+LONG = {
+    ROOT / "app" / "specchat" / "rewrite" / "prompt.py": "Rename the function `unused_tag` to `free_tag`.",
+    ROOT / "speculation" / "cost.py": "Rename the method `observe` to `learn`.",
+    ROOT / "speculation" / "theory.py": "Rename the function `best_k` to `best_length`.",
+}
+SHORT = {
     "stock.py": "Rename the parameter `minimum` of the function `count` to `at_least`.",
     "matrix.c": "Rename the parameter `x` of the function `multiply` to `vector`.",
     "settings.json": 'Rename the key "color" to "colour".',
@@ -37,10 +44,12 @@ def test_bench_rewrites_with_few_edits(capsys: pytest.CaptureFixture[str], tmp_p
     options = EngineOptions(n_threads=THREADS)
     engines = load_engines(model_file("qwen2.5-coder-1.5b"), options, EngineLog(), prices=prices)
     assert engines.cost is not None
-    sources = {name: (read_source(FILES / name), asked) for name, asked in REQUESTS.items()}
+    sources = {name: (read_source(FILES / name), asked) for name, asked in SHORT.items()}
     essay = "\n\n".join(PARAGRAPHS).replace("receive", "recieve").replace("which", "wich", 1)
     sources["essay.txt"] = (source_of(essay.encode(), "essay.txt"), "fix spelling, change nothing else")
-    ratios, shares = [], []
+    sources |= {path.name: (read_source(path), asked) for path, asked in LONG.items()}
+    ratios: dict[str, float] = {}
+    shares: dict[str, float] = {}
     with capsys.disabled():
         print("\nwriting the file, reading left out; the ceiling is reading speed over plain speed")
         for name, (source, asked) in sources.items():
@@ -68,8 +77,7 @@ def test_bench_rewrites_with_few_edits(capsys: pytest.CaptureFixture[str], tmp_p
             ceiling = plain_s / plain[0].totals.emitted / read_token_s
             assert foreseen is not None
             ratio, whole_s = plain_s / auto_s, median(took)
-            ratios.append(ratio)
-            shares.append(ratio / ceiling)
+            ratios[name], shares[name] = ratio, ratio / ceiling
             print(
                 f"{name:14} {plain[0].totals.emitted:4} tokens, {guessed[0].changed_lines:2} lines changed, "
                 f"{guessed[0].totals.tokens_per_step:5.2f} tokens per step, {ratio:5.2f} x plain, ceiling "
@@ -77,5 +85,8 @@ def test_bench_rewrites_with_few_edits(capsys: pytest.CaptureFixture[str], tmp_p
                 f"{foreseen.unchanged_s:5.1f} to {foreseen.changed_s:5.1f} s ({foreseen.unchanged_s / whole_s:4.2f}), "
                 f"{'same text' if plain[0].lines == guessed[0].lines else 'other text'}"
             )
-        print(f"median {median(ratios):.2f} x plain, {median(shares):.2f} of the ceiling")
+        few = [path.name for path in LONG]
+        for told, names in ("files of a screen or less", sources.keys() - few), ("longer files", few):
+            speed, share = (median(each[name] for name in names) for each in (ratios, shares))
+            print(f"{told}: median {speed:.2f} x plain, {share:.2f} of the ceiling")
     engines.close()

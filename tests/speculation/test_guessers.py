@@ -218,6 +218,24 @@ def offered(context: Context, k: int) -> tuple[int, ...]:
 ORIGINAL = [*range(100, 140)]
 
 
+def test_a_copy_that_was_asked_for_is_offered_before_any_of_it_was_written() -> None:
+    context = Context(range(100))
+    context.given = 100
+    lookup = PromptLookup()
+    assert lookup.candidates(context, 8) == ()
+
+    lookup = PromptLookup()
+    lookup.expect_copy(40)
+    (draft,) = lookup.candidates(context, 8)
+    assert draft.tokens == tuple(range(40, 48))
+    assert min(draft.chances) > 0.9
+
+    late = PromptLookup()
+    context.extend([7])  # a reply that has begun already is not begun anew
+    late.expect_copy(40)
+    assert {token for draft in late.candidates(context, 1) for token in draft.tokens} == {8}
+
+
 def test_a_copy_is_offered_again_right_behind_a_replaced_token() -> None:
     assert offered(Context([*ORIGINAL, 1, *ORIGINAL[:10], 2]), 4) == tuple(ORIGINAL[11:15])
 

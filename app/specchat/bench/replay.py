@@ -68,10 +68,12 @@ class Recording:
 
     can_rewind = True
 
-    def __init__(self, text: Sequence[int], n_vocab: int, cost: CostTable, clock: Clock) -> None:
+    def __init__(
+        self, text: Sequence[int], n_vocab: int, cost: CostTable, clock: Clock, max_rows: int = LONGEST_COPY + 1
+    ) -> None:
         self.n_vocab = n_vocab
         self.n_ctx = len(text) + 1
-        self.max_rows = LONGEST_COPY + 1
+        self.max_rows = max_rows
         self.n_past = 0
         self._text = text
         self._cost = cost

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
 from specchat.chat import Turn
@@ -68,3 +68,14 @@ class Copies:
         if origin.turn != _QUESTION or not inside:
             return None
         return bisect_right(self._starts, origin.offset - self._asked.start) - 1
+
+
+def file_begins(prompt: Iterable[int], piece: Callable[[int], bytes], asked: Asked) -> int | None:
+    """The index of the prompt's first token that lies in the old file; None where the message is not found."""
+    pieces = [piece(int(token)) for token in prompt]
+    before = asked.message[: asked.start].encode()
+    found = b"".join(pieces).find(before)
+    if found < 0:  # a template that changed its text
+        return None
+    ends = list(accumulate(len(each) for each in pieces))
+    return min(bisect_left(ends, found + len(before)) + 1, len(pieces))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specchat.bench.replay import Clock, Recording
+from specchat.rewrite.copies import file_begins
 from specchat.rewrite.generate import Rewriting
 from specchat.rewrite.long import AnyRewriting
 from specchat.rewrite.prompt import Asked
@@ -19,6 +20,7 @@ from speculation.engine import EndTokens, Engine
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.sampling import GREEDY
 
+_ROWS = 128  # of a step, as the binding has it
 _READ_AT_ONCE = 128  # tokens of a forward that reads, as the engine has it
 _MOST_REPLAYS = 6  # pieces of a long file that are replayed; the others are like them
 _ENOUGH_READ = 256  # tokens whose reading says what a token takes to be read
@@ -54,10 +56,11 @@ def forecast(session: ChatSession, rewriting: AnyRewriting) -> Forecast | None:
     plain_s = copied_s = 0.0
     for piece in replayed:
         prompt, copy = _tokens(session, piece.asked)
+        source = file_begins(prompt, session.engines.target.weights.vocabulary.piece, piece.asked)
         piece_s = len(copy) * cost.forward_s(1)
         plain_s += piece_s
         guesses = session.guess is not Guess.OFF
-        copied_s += copying_s(prompt, copy, cost, session.learned()) if guesses else piece_s
+        copied_s += copying_s(prompt, copy, cost, session.learned(), source) if guesses else piece_s
     left_out = sum(each.file_tokens for each in pieces) - sum(each.file_tokens for each in replayed)
     scale = 1 + left_out / max(1, sum(each.file_tokens for each in replayed))
     return Forecast(
@@ -69,15 +72,23 @@ def forecast(session: ChatSession, rewriting: AnyRewriting) -> Forecast | None:
     )
 
 
-def copying_s(prompt: Sequence[int], copy: Sequence[int], cost: CostTable, learned: object = None) -> float:
-    """Seconds to write a copy with lookups, by a price list."""
+def copying_s(
+    prompt: Sequence[int],
+    copy: Sequence[int],
+    cost: CostTable,
+    learned: object = None,
+    source: int | None = None,
+) -> float:
+    """Seconds to write a copy of what begins at an index of the prompt with lookups, by a price list."""
     number = {token: i for i, token in enumerate(dict.fromkeys((*prompt, *copy)))}  # a small vocabulary
     given, out = [number[token] for token in prompt], [number[token] for token in copy]
     clock = Clock()
-    model = Recording(given + out, len(number), cost, clock)
+    model = Recording(given + out, len(number), cost, clock, _ROWS)
     lookup = PromptLookup()
     if isinstance(learned, dict):
         lookup.survival.load(learned)
+    if source is not None:
+        lookup.expect_copy(source)
     engine = Engine(model, {lookup.name: lookup}, Adaptive(cost), rule_named("coupled", 0), GREEDY, clock)
     for _ in engine.read(np.array(given, dtype=np.int32)):
         pass

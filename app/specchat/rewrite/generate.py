@@ -13,7 +13,7 @@ from typing import cast
 from specchat.conversation import Message, Role
 from specchat.errors import InputRefused
 from specchat.rewrite.checks import Rails
-from specchat.rewrite.copies import Copies
+from specchat.rewrite.copies import Copies, file_begins
 from specchat.rewrite.follow import Follower, Progress
 from specchat.rewrite.merge import with_rest
 from specchat.rewrite.outcome import Outcome, Record, completed, cut_off, settled
@@ -56,7 +56,7 @@ class Rewriting:
         self.source = source
         self.part = part or whole(source)
         self.instruction = instruction
-        self.guard = guard or Rails()
+        self.guard = (guard or Rails()).on(source)
         self.around = all_around(source, self.part) if around is None else around
         self._session = session
         self._old = source.texts[self.part.start : self.part.end]
@@ -68,6 +68,7 @@ class Rewriting:
         self._messages = [*asked, Message(Role.ASSISTANT, self._asked.opening, opening)]
         self.prompt = session.engines.format.prompt(asked)
         self.prompt_tokens = len(self.prompt) + len(opening)
+        self._file_at = file_begins(self.prompt, session.engines.target.weights.vocabulary.piece, self._asked)
         self.file_tokens = len(encode(joined(self._old)))
         self._refuse_what_does_not_fit()
         self._follower = Follower(self._old)
@@ -153,6 +154,8 @@ class Rewriting:
         ours = replace(settings, sampling=GREEDY, stop=(self._asked.closing,))
         session.messages, session.settings = list(self._messages), ours
         session.copy_only_from(None)
+        if not self.has_begun and self._file_at is not None:
+            session.expect_copy(self._file_at)
         try:
             with closing(cast("Generator[Event, None, None]", session.go_on(0))) as events:
                 for event in events:

@@ -52,6 +52,16 @@ def test_a_copy_has_no_hunks_and_takes_few_steps() -> None:
     assert tokens_per_step > 8
 
 
+def test_the_first_step_copies_the_beginning_of_the_file() -> None:
+    progress = next(
+        event for event in Rewriting(session_on(ScriptedModel(COPY)), FILE, "do it").run() if isinstance(event, Progress)
+    )
+
+    assert progress.step is not None
+    assert progress.step.accepted > 8
+    assert progress.text == FILE.text[: len(progress.text)]
+
+
 def test_edits_become_hunks_and_all_else_stays() -> None:
     source = source_of(joined(LINES).replace("\n", "\r\n").encode()[:-2], "a.txt")
 
