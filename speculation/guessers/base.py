@@ -29,3 +29,17 @@ class Guesser(Protocol):
         A guesser whose tokens have a price asks `keep_on` before each one after the first; others ignore it.
         """
         ...
+
+
+class Chains:
+    """A guesser whose trees are cut to their trunks: for a target or a rule that cannot judge branches."""
+
+    def __init__(self, guesser: Guesser) -> None:
+        self._guesser = guesser
+        self.name = guesser.name
+
+    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+        return tuple(draft.trunk() for draft in self._guesser.candidates(context, k))
+
+    def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
+        return self._guesser.propose(context, k, rule, keep_on).trunk()

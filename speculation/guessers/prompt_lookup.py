@@ -17,6 +17,7 @@ from speculation.survival import CONTESTED, Kind, Survival, later
 from speculation.types import Draft
 
 _ASKED_FOR = 0.9  # the regime of a reply that was asked to be a copy
+_LONGEST = 63  # tokens; longer ones lose at edits what they gain, except where a copy was asked for
 _HOPELESS = 0.02  # where the chance of a whole draft falls below this, it ends
 
 
@@ -32,6 +33,7 @@ class PromptLookup:
         self._given = -1
         self._seen = Bookmark()
         self._expected: int | None = None
+        self._longest = _LONGEST
         self._reset()
 
     def expect_copy(self, source: int) -> None:
@@ -52,6 +54,7 @@ class PromptLookup:
     def candidates(self, context: Context, k: int) -> Sequence[Draft]:
         """The copy that is being followed and the longest match, each up to where there is no hope left."""
         self._sync(context)
+        k = min(k, self._longest)
         match, source = self._index.longest_match()
         place = self._copying.place
         found = []
@@ -126,12 +129,14 @@ class PromptLookup:
         if context.given != self._given:
             self._given = self._copying.given = context.given
             self.survival.begin()
+            self._longest = _LONGEST
         for token in context.tokens[len(self._text) :].tolist():
             self._append(token)
         self._seen = context.bookmark()
         if self._expected is not None and len(self._text) == self._given:
             self._copying.expect(self._expected)
             self.survival.regime = _ASKED_FOR
+            self._longest = context.given
         self._expected = None
 
     def _append(self, token: int) -> None:
