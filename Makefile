@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 # Model files for chat live where specchat keeps them; tests share one cache outside the clone.
 export SPECCHAT_TEST_MODELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/specchat-test-models
 
-.PHONY: chat test check bench clean
+.PHONY: chat test check bench package picture clean
 
 chat: $(VENV)/chat
 	@$(BIN)/specchat $(ARGS)
@@ -22,6 +22,16 @@ check: $(VENV)/check
 
 bench: $(VENV)/test test-models
 	$(BIN)/python -m pytest -m bench -q -p no:cacheprovider $(ARGS)
+
+# The stand-alone folder and, where dpkg-deb is, the Debian package, both in dist/. What the engine was compiled for
+# decides where they run: packaging/release.md.
+package: $(VENV)/chat
+	$(BIN)/python -m pip install --quiet --group package
+	$(BIN)/python -m PyInstaller --noconfirm --log-level WARN packaging/specchat.spec
+	if command -v dpkg-deb >/dev/null; then $(BIN)/python packaging/deb.py dist/specchat dist; fi
+
+picture: $(VENV)/test
+	PYTHONPATH=. $(BIN)/python packaging/picture.py
 
 .PHONY: test-models
 test-models: $(VENV)/test
@@ -50,4 +60,4 @@ $(VENV)/check: $(VENV)/test
 	@touch $@
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) build dist

@@ -12,6 +12,7 @@ import pytest
 
 from specchat import __version__
 from specchat.catalogue_file import catalogue_path
+from specchat.manual import page
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -25,10 +26,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-def test_the_wheel_holds_both_packages_the_catalogue_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_holds_both_packages_the_catalogue_the_man_page_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
 
-    assert {name.split("/")[0] for name in names} == {"specchat", "speculation", f"specchat-{__version__}.dist-info"}
+    beside = {f"specchat-{__version__}.{kind}" for kind in ("dist-info", "data")}
+    assert {name.split("/")[0] for name in names} == {"specchat", "speculation", *beside}
+    assert [name for name in names if ".data/" in name] == [
+        f"specchat-{__version__}.data/data/share/man/man1/specchat.1"
+    ]
     assert {"specchat/models.toml", "speculation/py.typed", "specchat/template_worker.py"} <= set(names)
     sources = [p.relative_to(ROOT).as_posix() for p in (ROOT / "speculation").rglob("*.py")]
     assert set(sources) <= set(names)
@@ -36,6 +41,12 @@ def test_the_wheel_holds_both_packages_the_catalogue_and_nothing_else(wheel: zip
 
 def test_the_catalogue_in_the_wheel_is_the_one_in_the_tree(wheel: zipfile.ZipFile) -> None:
     assert wheel.read("specchat/models.toml") == (ROOT / "models.toml").read_bytes()
+
+
+def test_the_man_page_in_the_wheel_is_the_one_that_the_program_prints(wheel: zipfile.ZipFile) -> None:
+    inside = wheel.read(f"specchat-{__version__}.data/data/share/man/man1/specchat.1").decode()
+
+    assert inside == page() + "\n"
 
 
 def test_an_editable_install_finds_the_catalogue() -> None:
