@@ -6,15 +6,13 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:  # rich takes 50 ms to import, which `--help` and pipes need not pay
     from rich.progress import Progress, TaskID
 
     from specchat.session import Reading, Reply
-
-INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
 
 # Control characters; line separators that only some programs break at, so that lines would be counted in two ways;
 # bidirectional overrides, which make a line read as another; halves of surrogate pairs, which no terminal can be sent.
@@ -31,13 +29,14 @@ def _mark(character: str) -> str:
 
 
 def say(text: str) -> None:
-    """A line for the person, beside the result: stderr."""
-    print(printable(text), file=sys.stderr, flush=True)
+    """A line for the person, beside the result: stderr. Where that cannot be written, the work goes on without it."""
+    with suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def size(n_bytes: int) -> str:
     """A size as people read it: 1.1 GB."""
-    amount, units = float(n_bytes), iter(["B", "kB", "MB", "GB", "TB"])
+    amount, units = float(n_bytes), iter(["B", "kB", "MB", "GB", "TB", "PB", "EB"])
     unit = next(units)
     while amount >= 1000:
         amount, unit = amount / 1000, next(units)
@@ -162,6 +161,10 @@ class ReadingBar(Bar):
 
 def figures(reply: Reply) -> str:
     """One line that says what a reply took."""
+    if reply.server is not None:
+        from specchat.remote.telling import figures_line
+
+        return figures_line(reply)
     totals = reply.totals
     parts = [f"{totals.emitted} tokens"]
     if totals.tokens_per_s is not None:
