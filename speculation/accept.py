@@ -1,7 +1,8 @@
 """The rules that decide which draft tokens survive, so that the text follows the target exactly.
 
 Letters as in Leviathan et al. 2023: p is the target's distribution, q the one a draft token was drawn from.
-Temperature 0 is a point-mass p and a deterministic guesser a point-mass q, so neither needs a branch.
+Temperature 0 is a point-mass p and a deterministic guesser a point-mass q, so neither needs a branch. A draft may be a
+tree: where a position has several candidates, they are tried in order. A chain is a tree with one candidate for each.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from speculation.types import Distribution, Draft, Tokens, Verdict, point_mass
 
-Rows = Callable[[int], Distribution]  # row i: the target's distribution after draft token i - 1; row k is the bonus row
+Rows = Callable[[int], Distribution]  # row i: the target's distribution after node i - 1; row 0: after the context
+Drawn = tuple[int, Distribution | None]  # a draft token, and the q to report with it
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the increment and multipliers of splitmix64 (Steele et al. 2014)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -25,8 +27,20 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 class Rule(Protocol):
     """How drafts are drawn and judged. Every rule leaves the output distributed as the target alone."""
 
-    def draw(self, q: Distribution, position: int) -> tuple[int, Distribution | None]:
+    @property
+    def judges_trees(self) -> bool:
+        """Whether several candidates for a position may be verified; else only chains."""
+        ...
+
+    def draw(self, q: Distribution, position: int) -> Drawn:
         """Draw a draft token for a context position; return it and the q to report with it."""
+        ...
+
+    def draw_several(self, q: Distribution, position: int, n: int) -> list[Drawn]:
+        """Draw up to n different candidates for a position; the first is as from `draw`.
+
+        All of them have to be proposed, in this order: what is withheld was drawn all the same.
+        """
         ...
 
     def verify(self, rows: Rows, draft: Draft, position: int) -> Verdict:
@@ -69,34 +83,73 @@ def _q(draft: Draft, i: int) -> Distribution:
     return point_mass(draft.tokens[i]) if draft.q is None else draft.q[i]
 
 
+def _without(q: Distribution, token: int) -> Distribution | None:
+    """q given that it is not this token; None where it can be nothing else."""
+    keep = np.flatnonzero(q.ids != token)
+    rest = q.probs[keep]
+    return Distribution(q.ids[keep], rest / rest.sum()) if keep.size else None
+
+
 class Rejection:
-    """Accept with min(1, p/q), else draw from the residual: Leviathan et al. 2023, algorithm 1; Chen et al. 2023."""
+    """Accept with min(1, p/q), else go on with the residual: Leviathan et al. 2023, algorithm 1; Chen et al. 2023.
+
+    Several candidates are tried one after the other, each against what the rejections before it left of p: Miao et al.
+    2023 (2305.09781), algorithm 2. q of a candidate may depend on those before it, so they may be drawn with
+    replacement or without.
+    """
+
+    judges_trees = True
 
     def __init__(self, rng: Generator) -> None:
         self._rng = rng
 
-    def draw(self, q: Distribution, position: int) -> tuple[int, Distribution]:
+    def draw(self, q: Distribution, position: int) -> Drawn:
         return _draw(q, self._rng), q
 
+    def draw_several(self, q: Distribution, position: int, n: int) -> list[Drawn]:
+        drawn: list[Drawn] = []
+        left: Distribution | None = q
+        while left is not None and len(drawn) < n:
+            token = _draw(left, self._rng)
+            drawn.append((token, left))
+            left = _without(left, token)
+        return drawn
+
     def verify(self, rows: Rows, draft: Draft, position: int) -> Verdict:
-        for i, token in enumerate(draft.tokens):
-            p, q = rows(i), _q(draft, i)
-            if self._rng.random() * q.prob(token) >= p.prob(token):
-                return Verdict(i, _draw(residual(p, q), self._rng))
-        k = len(draft.tokens)
-        return Verdict(k, _draw(rows(k), self._rng))
+        children = draft.children()
+        path: list[int] = []
+        p = rows(0)
+        candidates = children[0]
+        while candidates:
+            for node in candidates:
+                q, token = _q(draft, node), draft.tokens[node]
+                if self._rng.random() * q.prob(token) < p.prob(token):
+                    break
+                p = residual(p, q)
+            else:
+                return Verdict(tuple(path), _draw(p, self._rng))
+            path.append(node)
+            p = rows(node + 1)
+            candidates = children[node + 1]
+        return Verdict(tuple(path), _draw(p, self._rng))
 
 
 class Block:
     """Judge the draft as a whole: Sun et al. 2024 (2403.10444), algorithm 2. Accepts no less than `Rejection`."""
 
+    judges_trees = False
+
     def __init__(self, rng: Generator) -> None:
         self._rng = rng
 
-    def draw(self, q: Distribution, position: int) -> tuple[int, Distribution]:
+    def draw(self, q: Distribution, position: int) -> Drawn:
         return _draw(q, self._rng), q
 
+    def draw_several(self, q: Distribution, position: int, n: int) -> list[Drawn]:
+        return [self.draw(q, position)][:n]
+
     def verify(self, rows: Rows, draft: Draft, position: int) -> Verdict:
+        assert draft.parents is None, "this rule is one for chains"
         k = len(draft.tokens)
         mass = 1.0  # P_i of the paper: how much of the target's mass the first i tokens carry, at most 1
         kept, kept_mass = 0, 1.0
@@ -116,8 +169,8 @@ class Block:
             if self._rng.random() < keep:
                 kept, kept_mass, kept_row = i + 1, mass, row
         if kept == k:
-            return Verdict(k, _draw(kept_row, self._rng))
-        return Verdict(kept, _draw(residual(kept_row, _q(draft, kept), kept_mass), self._rng))
+            return Verdict(tuple(range(k)), _draw(kept_row, self._rng))
+        return Verdict(tuple(range(kept)), _draw(residual(kept_row, _q(draft, kept), kept_mass), self._rng))
 
 
 def _excess(p: Distribution, q: Distribution, mass: float) -> float:
@@ -127,8 +180,11 @@ def _excess(p: Distribution, q: Distribution, mass: float) -> float:
 class Coupled:
     """Draft and target pick with the same noise, keyed by seed, position and token: Daliri et al. 2024 (2408.07978).
 
-    The text depends on the seed alone: not on the guesser, not on k, not on when guessing was switched.
+    The text depends on the seed alone: not on the guesser, not on k, not on when guessing was switched. At each node of
+    a tree the target picks, and the path goes on where a child holds that token, so any tree will do.
     """
+
+    judges_trees = True
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -139,16 +195,23 @@ class Coupled:
             return int(p.ids[0])
         return int(p.ids[np.argmax(np.log(p.probs) + gumbel(self._seed, position, p.ids))])
 
-    def draw(self, q: Distribution, position: int) -> tuple[int, None]:
+    def draw(self, q: Distribution, position: int) -> Drawn:
         return self.pick(q, position), None
 
+    def draw_several(self, q: Distribution, position: int, n: int) -> list[Drawn]:
+        noisy = np.log(q.probs) + gumbel(self._seed, position, q.ids)
+        return [(int(token), None) for token in q.ids[np.argsort(-noisy, kind="stable")[:n]]]
+
     def verify(self, rows: Rows, draft: Draft, position: int) -> Verdict:
-        for i, token in enumerate(draft.tokens):
-            chosen = self.pick(rows(i), position + i)
-            if chosen != token:
-                return Verdict(i, chosen)
-        k = len(draft.tokens)
-        return Verdict(k, self.pick(rows(k), position + k))
+        children = draft.children()
+        path: list[int] = []
+        node: int | None = -1
+        while node is not None:
+            chosen = self.pick(rows(node + 1), position + len(path))
+            node = next((child for child in children[node + 1] if draft.tokens[child] == chosen), None)
+            if node is not None:
+                path.append(node)
+        return Verdict(tuple(path), chosen)
 
 
 def gumbel(seed: int, position: int, ids: Tokens) -> NDArray[np.float64]:

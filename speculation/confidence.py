@@ -16,14 +16,16 @@ _KEEP = 0.99  # of what was seen in a bin, at each new observation there
 class Confidence:
     """Discounted counts for ranges of the draft model's probability, over a prior that believes it, nearly."""
 
-    def __init__(self) -> None:
+    def __init__(self, least: float = 0.05, slope: float = 0.9) -> None:
+        """The prior is least + slope * p."""
+        self._least, self._slope = least, slope
         self._hits = [0.0] * (len(_EDGES) + 1)
         self._seen = [0.0] * (len(_EDGES) + 1)
 
     def chance(self, p: float) -> float:
         """The chance that a token of probability p is accepted, given that those before it were."""
         at = bisect_right(_EDGES, p)
-        believed = 0.05 + 0.9 * p
+        believed = self._least + self._slope * p
         return (self._hits[at] + _STRENGTH * believed) / (self._seen[at] + _STRENGTH)
 
     def observe(self, p: float, accepted: bool) -> None:

@@ -1,4 +1,4 @@
-"""The GPUs that llama.cpp can run on, and their memory."""
+"""The back ends of llama.cpp, the GPUs that it can run on, and their memory."""
 
 from __future__ import annotations
 
@@ -33,3 +33,14 @@ def gpus_of(library: Any) -> list[Device]:
             memory(handle, ctypes.byref(free), ctypes.byref(total))
             found.append(Device(name(handle).decode("utf-8", "replace"), free.value, total.value))
     return found
+
+
+def back_ends_of(library: Any) -> list[str]:
+    """The back ends that are compiled into an engine library, as ggml names them: CPU, CUDA, MTL, Vulkan, ROCm."""
+    try:
+        count, at, name = (getattr(library, f"ggml_backend_reg_{word}") for word in ("count", "get", "name"))
+    except AttributeError:  # a build that hides them
+        return []
+    count.restype, at.restype, name.restype = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p
+    handles = [ctypes.c_void_p(at(ctypes.c_size_t(i))) for i in range(count())]
+    return [name(handle).decode("utf-8", "replace") for handle in handles]

@@ -14,7 +14,7 @@ from typing import Protocol
 from speculation.accept import Rule
 from speculation.context import Context, common_prefix, recent
 from speculation.controllers.base import Controller, Plan
-from speculation.guessers.base import Guesser
+from speculation.guessers.base import Chains, Checked, Guesser, Watches
 from speculation.sampling import SamplingConfig, distribution, probabilities
 from speculation.types import (
     PLAIN,
@@ -22,11 +22,13 @@ from speculation.types import (
     Distribution,
     Draft,
     Finish,
+    Logits,
     Model,
     Row,
     SpeculationError,
     Step,
     Tokens,
+    TreeModel,
 )
 
 
@@ -163,19 +165,28 @@ class Engine:
         before = len(self.context)
         room = min(left - 1, self.target.n_ctx - before, self.target.max_rows - 1)
         room = room if self.target.can_rewind else 0
-        self.plan = self.controller.plan(self.context, self.guessers, room)
-        draft = self._draft(self.plan, room)
+        guessers = self.guessers if self._judges_trees else {name: Chains(own) for name, own in self.guessers.items()}
+        self.plan = self.controller.plan(self.context, guessers, room)
+        draft = self._draft(self.plan, guessers, room)
         k = len(draft.tokens)
         drafted_at = self._clock()
-        pending = int(self.context.tokens[-1])
-        rows = self.target.forward([pending, *draft.tokens], n_rows=k + 1)
+        rows = self._check(draft)
         verified_at = self._clock()
         try:
-            verdict = self.rule.verify(lambda i: self._distribution(rows[i], draft.tokens[:i]), draft, before)
-            n = verdict.accepted
-            emitted = (*draft.tokens[:n], verdict.token)
-            doubt = probabilities(rows[n], [draft.tokens[n], verdict.token]) if n < k else (None, None)
+            verdict = self.rule.verify(lambda i: self._distribution(rows[i], draft, i - 1), draft, before)
+            path, n = verdict.path, verdict.accepted
+            emitted = (*(draft.tokens[node] for node in path), verdict.token)
+            end = path[-1] if path else -1
+            rejected = next((node for node in range(end + 1, k) if draft.parent(node) == end), None)
+            doubt: list[float | None] = [None, None]
+            if rejected is not None:
+                doubt = probabilities(rows[end + 1], [draft.tokens[rejected], verdict.token]).tolist()
             kept, finish = ends.feed(emitted) or (len(emitted), None)
+            for guesser in self.guessers.values():
+                if isinstance(guesser, Watches):
+                    guesser.watch(self.context, Checked(draft, rows, path, emitted))
+            if draft.parents is not None:
+                self._trees.keep(path)
             self.context.extend(emitted[:kept])
         except BaseException:
             self._rewind_to(before - 1)
@@ -190,33 +201,51 @@ class Engine:
         step = Step(
             guesser=draft.guesser if k else PLAIN,
             drafted=k,
-            examined=min(n + 1, k, kept),
+            examined=min(n + (rejected is not None), kept),
             accepted=min(n, kept),
             tokens=emitted[:kept],
             context=before,
             draft_s=drafted_at - started,
             verify_s=verified_at - drafted_at,
             accept_s=self._clock() - verified_at,
-            source=draft.source if k else None,
+            source=draft.source_of(path) if k else None,
             match=draft.match if k else 0,
-            p_rejected=None if doubt[0] is None else float(doubt[0]),
-            p_chosen=None if doubt[1] is None else float(doubt[1]),
+            p_rejected=doubt[0],
+            p_chosen=doubt[1],
             finish=finish,
         )
         self.controller.record(step)
         return step
 
-    def _draft(self, plan: Plan, room: int) -> Draft:
+    @property
+    def _trees(self) -> TreeModel:
+        assert isinstance(self.target, TreeModel)
+        return self.target
+
+    @property
+    def _judges_trees(self) -> bool:
+        return isinstance(self.target, TreeModel) and self.target.can_tree and self.rule.judges_trees
+
+    def _draft(self, plan: Plan, guessers: Mapping[str, Guesser], room: int) -> Draft:
         k = min(plan.k, room)
         if k <= 0:
             return Draft(PLAIN)
         if plan.draft is not None:
             return plan.draft.cut(k)
-        return self.guessers[plan.guesser].propose(self.context, k, self.rule, plan.keep_on)
+        return guessers[plan.guesser].propose(self.context, k, self.rule, plan.keep_on)
 
-    def _distribution(self, row: Row, drafted: Sequence[int]) -> Distribution:
+    def _check(self, draft: Draft) -> Logits:
+        """The rows after the pending token and after each token of the draft."""
+        pending = int(self.context.tokens[-1])
+        if draft.parents is not None:
+            return self._trees.forward_tree(pending, draft.tokens, draft.parents)
+        return self.target.forward([pending, *draft.tokens], n_rows=len(draft.tokens) + 1)
+
+    def _distribution(self, row: Row, draft: Draft, node: int) -> Distribution:
+        """What the target draws from behind a node."""
         if self.sampling.repeat_penalty == 1.0:
             return distribution(row, self.sampling)
+        drafted = [draft.tokens[each] for each in draft.path(node)]
         return distribution(row, self.sampling, recent(self.context, drafted, self.sampling.repeat_last_n))
 
     def _rewind_to(self, n_past: int) -> int:

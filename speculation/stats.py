@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from speculation.types import PLAIN, Step
 
@@ -41,6 +42,12 @@ class Totals:
             self.plain_s += step.draft_s + step.verify_s + step.accept_s
         elif step.accepted:
             self.accepted_by[step.guesser] = self.accepted_by.get(step.guesser, 0) + step.accepted
+
+    def __add__(self, other: Totals) -> Totals:
+        """The steps of both."""
+        names = [each.name for each in fields(self) if each.name != "accepted_by"]
+        counts = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return Totals(**counts, accepted_by=dict(Counter(self.accepted_by) + Counter(other.accepted_by)))
 
     @property
     def seconds(self) -> float:

@@ -39,6 +39,8 @@ class Kind(IntEnum):
     EDIT = 18  # what replaced these tokens before; the run counts how often
     EDIT_DISPUTED = 19  # it did not always
     TORN = 20  # the original token, where an edit is known that is not trusted; the run is larger with trust
+    SECOND = 21  # what followed the longest match at another place, the latest but for the one that is copied
+    THIRD = 22  # the same, at a place before that
 
 
 CONTESTED = {
@@ -79,6 +81,8 @@ PRIORS: dict[Kind, tuple[float, float, float]] = {
     Kind.EDIT: (-1.21, 0.46, 0.77),
     Kind.EDIT_DISPUTED: (-0.21, -0.31, 0.81),
     Kind.TORN: (1.27, -0.44, 0.68),
+    Kind.SECOND: (-1.67, 0.19, 0.20),
+    Kind.THIRD: (-1.89, -0.12, 0.18),
 }
 _SURE = 0.993  # no prior is surer
 _RUNS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)

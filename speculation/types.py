@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from itertools import accumulate
+from operator import mul
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,29 +48,98 @@ def point_mass(token: int) -> Distribution:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """The k tokens proposed for a step, and what is known about where they come from."""
+    """The k tokens proposed for a step, a chain or a tree, and what is known about where they come from.
+
+    The tokens are the nodes of a tree whose root is the end of the context. Those that are worth most come first, each
+    behind its parent, so that the first few of them are the best smaller draft. A chain is a tree without branches.
+    """
 
     guesser: str
     tokens: tuple[int, ...] = ()
     q: tuple[Distribution, ...] | None = None  # q[i] is what tokens[i] was drawn from; None: point masses
     source: int | None = None  # index in the context of the token that tokens[0] was copied from
     match: int = 0  # how many tokens before `source` equal the end of the context
-    chances: tuple[float, ...] = ()  # of each token to be accepted, given that those before it are; (): not known
+    chances: tuple[float, ...] = ()  # of each token to be accepted, given that its parent is; (): not known
+    parents: tuple[int, ...] | None = None  # the node before each, -1 for none; None: a chain
+    sources: tuple[int | None, ...] | None = None  # of each node, where they differ from one run behind `source`
 
     def cut(self, k: int) -> Draft:
         """The same draft, at most k tokens long."""
-        if k >= len(self.tokens):
+        return self if k >= len(self.tokens) else self._of(range(k))
+
+    def trunk(self) -> Draft:
+        """The chain of first children, which is a draft of the same guesser."""
+        if self.parents is None:
             return self
-        q = None if self.q is None else self.q[:k]
-        return Draft(self.guesser, self.tokens[:k], q, self.source, self.match, self.chances[:k])
+        nodes, end = [], -1
+        for node, parent in enumerate(self.parents):
+            if parent == end:
+                nodes.append(node)
+                end = node
+        return self._of(nodes)
+
+    def parent(self, node: int) -> int:
+        return node - 1 if self.parents is None else self.parents[node]
+
+    def path(self, node: int) -> tuple[int, ...]:
+        """The nodes from the first token to this one; () for -1."""
+        if self.parents is None:
+            return tuple(range(node + 1))
+        path = []
+        while node >= 0:
+            path.append(node)
+            node = self.parents[node]
+        return tuple(reversed(path))
+
+    def children(self) -> list[list[int]]:
+        """The nodes behind the end of the context and behind each node, in order; k + 1 lists."""
+        if self.parents is None:
+            return [*([i] for i in range(len(self.tokens))), []]
+        found: list[list[int]] = [[] for _ in range(len(self.tokens) + 1)]
+        for node, parent in enumerate(self.parents):
+            found[parent + 1].append(node)
+        return found
+
+    def reaches(self) -> list[float]:
+        """The chance that each token is accepted; [] where the chances are not known."""
+        if self.parents is None:
+            return list(accumulate(self.chances, mul))
+        found: list[float] = []
+        for parent, chance in zip(self.parents, self.chances, strict=False):
+            found.append(chance * (1.0 if parent < 0 else found[parent]))
+        return found
+
+    def source_of(self, path: Sequence[int]) -> int | None:
+        """Where the first token of a path was copied from; of the first token of all where the path is empty."""
+        return self.sources[path[0]] if self.sources is not None and path else self.source
+
+    def _of(self, nodes: Sequence[int]) -> Draft:
+        """The draft of these nodes alone; each needs its parent among those before it."""
+        number = {-1: -1} | {node: i for i, node in enumerate(nodes)}
+        parents = tuple(number[self.parent(node)] for node in nodes)
+        return Draft(
+            self.guesser,
+            tuple(self.tokens[node] for node in nodes),
+            None if self.q is None else tuple(self.q[node] for node in nodes),
+            self.source,
+            self.match,
+            tuple(self.chances[node] for node in nodes) if self.chances else (),
+            None if parents == tuple(range(-1, len(parents) - 1)) else parents,
+            None if self.sources is None else tuple(self.sources[node] for node in nodes),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What the rule said of a draft."""
 
-    accepted: int  # n, 0..k
-    token: int  # the residual draw if n < k, the bonus token if n == k
+    path: tuple[int, ...]  # the accepted nodes, from the first token on
+    token: int  # the residual draw if a child of the last of them was rejected, else the bonus token
+
+    @property
+    def accepted(self) -> int:
+        """n, 0..k."""
+        return len(self.path)
 
 
 class Finish(StrEnum):
@@ -85,8 +156,10 @@ class Step:
     """One round of draft and verify. The only thing that leaves the loop."""
 
     guesser: str  # who made the draft; "plain" when there was none
-    drafted: int  # k
-    examined: int  # min(n + 1, k): tokens behind the first rejection were never looked at
+    drafted: int  # k, the nodes of a tree
+    # Positions: the accepted ones, and the first where no guess held if there was one. min(n + 1, k) for a chain, where
+    # tokens behind the first rejection were never looked at.
+    examined: int
     accepted: int  # n; tokens[:n] came from the guesser
     tokens: tuple[int, ...]  # emitted: accepted + 1, or fewer when cut at an end
     context: int  # tokens of context before this step
@@ -137,6 +210,48 @@ class Model(Protocol):
 
     def rewind(self, n_past: int) -> None:
         """Forget everything from position n_past on; 0 is always possible. Raises CannotRewind."""
+        ...
+
+
+@runtime_checkable
+class TreeModel(Model, Protocol):
+    """A model that may check a whole tree of guesses in one forward."""
+
+    @property
+    def can_tree(self) -> bool:
+        """Whether several texts can share the cache, which `forward_tree` needs."""
+        ...
+
+    def forward_tree(self, pending: int, tokens: Sequence[int], parents: Sequence[int]) -> Logits:
+        """Append a token and grow a tree behind it; the logits after it and after each node, shape (k + 1, V).
+
+        Until `keep` or the next forward or rewind the nodes are in the cache, but do not count towards n_past. The
+        array is valid until the next call. Raises SpeculationError and leaves the cache as it was.
+        """
+        ...
+
+    def keep(self, path: Sequence[int]) -> None:
+        """Append the nodes of one path of the tree to the cache and forget the others."""
+        ...
+
+
+@runtime_checkable
+class ShowsHidden(Protocol):
+    """A model that shows the states which its logits are made from."""
+
+    keeps_hidden: bool  # whether it does: the rows of a step take a little longer then
+
+    @property
+    def n_hidden(self) -> int:
+        """The numbers of a state."""
+        ...
+
+    def hidden_rows(self) -> Logits:
+        """The states after the final norm of the rows of the last forward, shape (n_rows, n_hidden).
+
+        (0, n_hidden) where none were kept, as after a forward that left out the rows of some tokens. Valid until the
+        next forward.
+        """
         ...
 
 

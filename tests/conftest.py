@@ -19,6 +19,7 @@ GEMMA = "gemma-3-270m-q4_k_m.gguf"  # a base model with a sliding window, for te
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+os.environ.setdefault("SPECCHAT_LOG", "off")  # what tests run is none of the log of whoever runs them
 
 
 def model_file(name: str) -> Path:
@@ -67,3 +68,11 @@ def loaded(name: str, log: EngineLog) -> Iterator[LlamaModel]:
     yield model
     model.close()
     weights.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Commands that tests call do not read the settings of whoever runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPECCHAT_CONFIG", str(tmp_path_factory.mktemp("settings") / "config.toml"))
+        yield

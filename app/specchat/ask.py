@@ -6,26 +6,41 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from specchat.attachments import Attachment, read_attachment, text_of, with_attachments
-from specchat.console import INTERRUPTED, ReadingBar, figures, on_interrupt, printable, say
+from specchat.attachments import Attachment, read_attachment, text_of
+from specchat.console import ReadingBar, figures, on_interrupt, printable, say
 from specchat.context_policy import CUT, Policy
-from specchat.conversation import Message, Role
+from specchat.conversation import Role
+from specchat.dialogue import Dialogue
 from specchat.errors import InputRefused
-from specchat.fitting import fit_messages
+from specchat.exit_codes import ExitCode
+from specchat.history.keeper import Keeper
+from specchat.history.wanted import kept_in
 from specchat.opening import close_session, open_session
-from specchat.session import ChatSession, Reading, Reply, Wrote
+from specchat.remote.errors import RemoteError
+from specchat.remote.figures import ServerFigures
+from specchat.remote.telling import as_json as server_figures
+from specchat.session import Reading, Reply, Wrote
+from specchat.talk import Talk
 from speculation.types import PLAIN, Finish
 
 
 def ask(args: Namespace) -> int:
     """Answer once. Returns the exit code."""
-    question = compose(args.prompt, [Path(name) for name in args.file], read_stdin())
+    question, attachments = compose(args.prompt, [Path(name) for name in args.file], read_stdin())
+    keeper = Keeper(kept_in(args), lambda text: say(f"note: {text}"))
     session = open_session(args)
     try:
-        reply = _answer(session, question, shown=not args.json)
+        talk = Talk(session, keeper)
+        talk.ask(question, attachments, Policy.STOP)  # which says more than the engine about what is too large
+        try:
+            reply = _answer(session, talk, shown=not args.json)
+        except RemoteError as error:
+            _tell_of_failure(session, str(error), as_json=args.json)
+            raise
         for notice in session.notices:
             say(f"note: {notice}")
         if args.json:
@@ -35,8 +50,9 @@ def ask(args: Namespace) -> int:
             say(figures(reply))
         if reply.finish is Finish.CONTEXT:
             raise InputRefused(f"{CUT}; ask for less, attach less or use a larger context (--ctx)")
-        return INTERRUPTED if reply.finish is None else 0
+        return ExitCode.INTERRUPTED if reply.finish is None else 0
     finally:
+        keeper.close()
         close_session(session)
 
 
@@ -47,8 +63,8 @@ def read_stdin() -> bytes | None:
     return sys.stdin.buffer.read() or None
 
 
-def compose(prompt: str | None, files: Sequence[Path], piped: bytes | None) -> str:
-    """The message: the prompt, then each attachment under its name. Raises InputRefused."""
+def compose(prompt: str | None, files: Sequence[Path], piped: bytes | None) -> tuple[str, list[Attachment]]:
+    """The question and what is attached to it. Raises InputRefused."""
     attachments = [read_attachment(path) for path in files]
     if piped is not None:
         text = text_of(piped, "standard input")
@@ -58,12 +74,14 @@ def compose(prompt: str | None, files: Sequence[Path], piped: bytes | None) -> s
             attachments.append(Attachment("standard input", text))
     if prompt is None or not prompt.strip():
         raise InputRefused('nothing to ask: give a prompt, as in `specchat ask "why is the sky blue"`, or pipe one in')
-    return with_attachments(prompt, attachments)
+    return prompt, attachments
 
 
-def as_json(session: ChatSession, reply: Reply) -> dict[str, Any]:
+def as_json(session: Dialogue, reply: Reply) -> dict[str, Any]:
     """The reply in the shape specchat.ask/1."""
-    totals, engines = reply.totals, session.engines
+    if reply.server is not None:
+        return _far_as_json(session, reply)
+    totals = reply.totals
     sources: dict[str, int] = {}
     for step in reply.steps:
         if step.accepted and step.guesser != PLAIN:
@@ -72,8 +90,8 @@ def as_json(session: ChatSession, reply: Reply) -> dict[str, Any]:
     speed_up = reply.speed_up
     return {
         "schema": "specchat.ask/1",
-        "model": engines.target.weights.name,
-        "draft": None if engines.draft is None else engines.draft.weights.name,
+        "model": session.model.name,
+        "draft": session.model.draft_name,
         "text": reply.text,
         "finish": "interrupted" if reply.finish is None else str(reply.finish),
         "seed": reply.seed,
@@ -83,7 +101,7 @@ def as_json(session: ChatSession, reply: Reply) -> dict[str, Any]:
             "output_tokens": totals.emitted,
         },
         "seconds": {
-            "load": round(engines.load_s, 4),
+            "load": round(session.model.load_s, 4),
             "prefill": round(reply.read_s, 4),
             "first_token": None if reply.first_token_s is None else round(reply.first_token_s, 4),
             "decode": round(totals.seconds, 4),
@@ -110,12 +128,10 @@ def as_json(session: ChatSession, reply: Reply) -> dict[str, Any]:
     }
 
 
-def _answer(session: ChatSession, question: str, *, shown: bool) -> Reply:
-    messages = [*session.messages, Message(Role.USER, question)]
-    fit_messages(session.engines, messages, Policy.STOP)  # which says more than the engine about what is too large
+def _answer(session: Dialogue, talk: Talk, *, shown: bool) -> Reply:
     clean = printable if sys.stdout.isatty() else str
-    with ReadingBar() as bar, on_interrupt(session.stop):
-        for event in session.reply(question):
+    with ReadingBar() as bar, on_interrupt(session.stop), closing(talk.answer()) as events:
+        for event in events:
             if isinstance(event, Reading):
                 bar.show(event)
             elif isinstance(event, Wrote):
@@ -128,6 +144,44 @@ def _answer(session: ChatSession, question: str, *, shown: bool) -> Reply:
     if shown and not reply.text.endswith("\n"):
         print(flush=True)
     return reply
+
+
+def _far_as_json(session: Dialogue, reply: Reply) -> dict[str, Any]:
+    """The same of a server, with null for what it does not report."""
+    figures = reply.server or ServerFigures()
+    return {
+        "schema": "specchat.ask/1",
+        "model": session.model.name,
+        "draft": figures.draft_model,
+        "endpoint": session.model.where,
+        "text": reply.text,
+        "finish": "interrupted" if reply.finish is None else str(reply.finish),
+        "seed": reply.seed,
+        "usage": {
+            "prompt_tokens": figures.prompt_tokens,
+            "cached_tokens": figures.cached_tokens,
+            "output_tokens": figures.output_tokens,
+        },
+        "seconds": {
+            "load": round(session.model.load_s, 4),
+            "prefill": _rounded(figures.read_s),
+            "first_token": _rounded(reply.first_token_s),
+            "decode": _rounded(figures.write_s),
+        },
+        "speculation": server_figures([reply]),
+    }
+
+
+def _tell_of_failure(session: Dialogue, why: str, *, as_json: bool) -> None:
+    """Print what came of a reply before a server broke off; its text is on the screen already unless it is JSON."""
+    said = session.messages[-1] if session.messages else None
+    text = said.text if said is not None and said.role is Role.ASSISTANT else ""
+    if as_json:
+        found = {"schema": "specchat.ask/1", "model": session.model.name, "endpoint": session.model.where}
+        json.dump({**found, "text": text, "finish": "failed", "error": why}, sys.stdout, ensure_ascii=False)
+        print()
+    elif text and not text.endswith("\n"):
+        print(flush=True)
 
 
 def _rounded(value: float | None) -> float | None:

@@ -64,8 +64,12 @@ def text_of(data: bytes, name: str) -> str:
 
 
 def with_attachments(text: str, attachments: Sequence[Attachment]) -> str:
-    """The message that the model reads: the text, then each attachment under its name."""
-    return "\n\n".join([text, *(f"[{attachment.name}]\n{attachment.text}" for attachment in attachments)])
+    """The message that the model reads: each attachment under its name, then the text.
+
+    What was read of an attachment stays true while the text behind it is typed.
+    """
+    files = [f"[{attachment.name}]\n{attachment.text}" for attachment in attachments]
+    return "\n\n".join([*files, text] if text or not files else files)
 
 
 def find_files(root: Path, wanted: Callable[[], bool] = lambda: True) -> list[str]:
@@ -91,6 +95,14 @@ def is_typed_path(text: str) -> bool:
 def typed_path(root: Path, text: str) -> Path:
     """The path that a text means, seen from `root`; an unknown user's home stays as it is written."""
     return root / os.path.expanduser(text)
+
+
+def is_file(path: Path) -> bool:
+    """Whether a path leads to a regular file."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def complete_path(root: Path, text: str) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from specchat.exit_codes import ExitCode
 from specchat.tables import CatalogueError as CatalogueError
 from specchat.tables import suggestion
 
@@ -28,7 +29,7 @@ REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*"
 class UnknownModel(Exception):
     """No model of the catalogue has this id."""
 
-    exit_code = 4
+    exit_code = ExitCode.MODEL
 
     def __init__(self, model_id: str, known: Iterable[str]) -> None:
         near = suggestion(model_id, known)

@@ -9,7 +9,6 @@ shipped list, and so do default_target and default_draft. Nothing is checked les
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -29,7 +28,7 @@ from specchat.catalogue import (
     Tokenizer,
 )
 from specchat.catalogue_model import model_of
-from specchat.settings import settings_path
+from specchat.folders import own_catalogue_path
 from specchat.tables import CatalogueError, Table, suggestion
 
 SCHEMA = 1
@@ -62,10 +61,8 @@ def catalogue_path() -> Path:
 
 def user_catalogue_path(environ: Mapping[str, str]) -> Path | None:
     """The user's own: the file that SPECCHAT_CATALOGUE names, or models.toml beside the settings where there is one."""
-    if chosen := environ.get("SPECCHAT_CATALOGUE"):
-        return Path(os.path.expanduser(chosen))
-    path = settings_path(environ).with_name("models.toml")
-    return path if path.exists() else None
+    path = own_catalogue_path(environ)
+    return path if environ.get("SPECCHAT_CATALOGUE") or path.exists() else None
 
 
 def load_catalogue(path: Path, user: Path | None = None) -> Catalogue:

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from specchat.catalogue import Catalogue, HubSource, Model
 from specchat.console import printable, say
 from specchat.hub import HubError, Repository, repository
-from specchat.opening import Shelf
+from specchat.shelf import Shelf
 
 WRONG, NETWORK = 1, 9
 GONE = ("no-repository", "no-revision", "no-file", "disabled")

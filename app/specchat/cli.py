@@ -7,89 +7,107 @@ import importlib
 import io
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
+from time import perf_counter
 
-from specchat.parser import parser
+from specchat.errors import UsageError
+from specchat.exit_codes import ExitCode
+from specchat.parser import commands_of, parser
 from specchat.rewrite.options import take_words
 
-COMMANDS = ("ask", "bench", "chats", "models", "rewrite", "stats", "tune", "undo")
-USAGE = 2
-MODEL = 4
-INPUT = 3
-INTERRUPTED = 130
-OUTPUT = 5
-BROKEN_PIPE = 141
+APP, LINES = "specchat.tui.command:run", "specchat.plain:chat"
 
 DEFAULTS: dict[str, object] = {
     "command": None,
-    "call": "specchat.plain:chat",
-    "plain": False,
-    "model": None,
-    "draft": None,
-    "guess": "auto",
-    "guess_max": None,
-    "rule": "coupled",
-    "system": None,
-    "temp": 0.7,
-    "top_k": 40,
-    "top_p": 0.95,
-    "min_p": 0.05,
-    "repeat_penalty": 1.0,
-    "repeat_last_n": 64,
-    "seed": None,
-    "max_tokens": None,
-    "stop": [],
-    "on_full": None,
-    "ctx": None,
-    "cache_type": "f16",
-    "threads": None,
+    "call": LINES,
     "yes": False,
     "resume": None,
     "private": False,
+    "endpoint": None,
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; errors that have a name become one line on stderr and an exit code."""
-    given = list(sys.argv[1:] if argv is None else argv)
-    if given and not given[0].startswith("-") and given[0] not in COMMANDS:
-        if given[0].endswith(".gguf"):
-            given.insert(0, "--model")
-        else:
-            near = difflib.get_close_matches(given[0], COMMANDS, 1)
-            hint = f"; did you mean {near[0]}?" if near else f'; to ask something: specchat ask "{given[0]}"'
-            return _fail(f"no command is named {given[0]!r}{hint}", USAGE)
-    command_line = parser()
-    args, rest = command_line.parse_known_args(given)
+    try:
+        args = parsed(sys.argv[1:] if argv is None else argv)
+    except UsageError as error:
+        return _fail(str(error), error.exit_code)
+    _mend_streams()
+    from specchat.crash import threads_watched
+    from specchat.logs import log_path, note, opened_log
+
+    command, started = args.command or "chat", perf_counter()
+    with opened_log(log_path()), threads_watched(command):
+        code = _called(args, command)
+        note(f"command.{command}", seconds=perf_counter() - started, code=code)
+    return code
+
+
+def parsed(given: Sequence[str]) -> Namespace:
+    """What the words of a command line ask for. Raises UsageError for a wrong command, SystemExit for wrong options."""
+    words, command_line = list(given), parser()
+    commands = commands_of(command_line)
+    if words and not words[0].startswith("-") and words[0] not in commands:
+        if not words[0].endswith(".gguf"):
+            near = difflib.get_close_matches(words[0], commands, 1)
+            hint = f"; did you mean {near[0]}?" if near else f'; to ask something: specchat ask "{words[0]}"'
+            raise UsageError(f"no command is named {words[0]!r}{hint}")
+        words.insert(0, "--model")
+    args, rest = command_line.parse_known_args(words)
     if rest := take_words(args, rest):
         command_line.error(f"unrecognized arguments: {' '.join(rest)}")
     args.given = dict(vars(args))  # what was asked for, apart from what is so by default
     for name, value in DEFAULTS.items():
         if not hasattr(args, name):
             setattr(args, name, value)
-    _mend_streams()
-    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if args.command is None and not args.plain and on_terminal:
-        args.call = "specchat.tui.command:run"
-    elif args.resume is not None and (args.plain or not on_terminal):
-        return _fail("a chat goes on in the app, which needs a terminal; see also: specchat chats show", USAGE)
-    module, _, function = args.call.partition(":")
+    return args
+
+
+def _called(args: Namespace, command: str) -> int:
+    """Call the function that a command stands for. Returns the exit code, whatever happens."""
     try:
+        _settle(args)
+        module, _, function = args.call.partition(":")
         code: int = getattr(importlib.import_module(module), function)(args)
         return code
     except KeyboardInterrupt:
-        return _fail("interrupted", INTERRUPTED)
+        return _fail("interrupted", ExitCode.INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader left; nothing more can be said there
-        return BROKEN_PIPE
+        return ExitCode.BROKEN_PIPE
     except OSError as error:  # what a command reads it answers for itself, so this is its output
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return _fail(f"cannot write the output: {error.strerror or error}", OUTPUT)
+        return _fail(f"cannot write the output: {error.strerror or error}", ExitCode.OUTPUT)
     except Exception as error:
         exit_code = _exit_code(error)
         if exit_code is None:
-            raise
+            from specchat.crash import tell
+
+            return tell(error, command)
         return _fail(str(error), exit_code)
+
+
+def _settle(args: Namespace) -> None:
+    """Give a command its settings, and a chat its front end. Raises UsageError, also for a file that is wrong."""
+    from specchat.settings.reading import working_folder
+    from specchat.settings.taking import take_settings
+
+    take_settings(args, os.environ, working_folder())
+    if (chosen := getattr(args, "chosen", None)) is None:
+        return
+    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if args.call in (APP, LINES):
+        args.call = LINES if args.plain or args.endpoint is not None or not on_terminal else APP
+    if args.call == APP:
+        return  # which tells by itself, and goes on without a file that is wrong
+    if chosen.problem is not None:
+        raise chosen.problem
+    from specchat.console import say
+
+    for notice in chosen.notices:
+        say(f"note: {notice}")
 
 
 def _mend_streams() -> None:
@@ -114,10 +132,10 @@ def _exit_code(error: Exception) -> int | None:
     if isinstance(declared, int):
         return declared
     if isinstance(error, Interrupted):
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     if isinstance(error, ContextFull):
-        return INPUT
-    return MODEL if isinstance(error, SpeculationError | TemplateError) else None
+        return ExitCode.INPUT
+    return ExitCode.MODEL if isinstance(error, SpeculationError | TemplateError) else None
 
 
 def _fail(text: str, code: int) -> int:

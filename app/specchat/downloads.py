@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-import platformdirs
-
 from specchat.catalogue import FilePart, HubSource, Model, PackageSource
+from specchat.exit_codes import ExitCode
 from specchat.hub import HubFetch, HubTransfer
+from specchat.offline import Offline
 from specchat.package_index import Fetch, PackageTransfer
 from specchat.partfile import PartFile, locked
 from specchat.transfer import (
@@ -24,7 +22,7 @@ from specchat.transfer import (
     check_file,
 )
 
-__all__ = ["DiskFull", "DownloadError", "Fetch", "Progress", "Store", "WrongFile", "WrongPackage", "models_dir"]
+__all__ = ["DiskFull", "DownloadError", "Fetch", "Progress", "Store", "WrongFile", "WrongPackage"]
 
 
 class SourcesFailed(DownloadError):
@@ -38,7 +36,7 @@ class SourcesFailed(DownloadError):
 class Gone(DownloadError):
     """A linked model that is no longer where it was."""
 
-    exit_code = 4
+    exit_code = ExitCode.MODEL
 
     def __init__(self, model: Model, path: Path) -> None:
         super().__init__(
@@ -49,14 +47,7 @@ class Gone(DownloadError):
 class NotFetchable(DownloadError):
     """A model that nothing can be fetched of as the catalogue has it; the text says what can be done."""
 
-    exit_code = 4
-
-
-def models_dir(environ: Mapping[str, str]) -> Path:
-    """The folder of the model files: SPECCHAT_MODELS_DIR, or the place the system has for such data."""
-    if chosen := environ.get("SPECCHAT_MODELS_DIR"):
-        return Path(os.path.expanduser(chosen))
-    return platformdirs.user_data_path("specchat", appauthor=False) / "models"
+    exit_code = ExitCode.MODEL
 
 
 class Store:
@@ -166,7 +157,7 @@ class Store:
             try:
                 self._from(source, model, file, bar)
                 return
-            except DiskFull:
+            except (DiskFull, Offline):
                 raise
             except DownloadError as error:
                 problems.append(error)

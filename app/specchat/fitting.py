@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from specchat.chat import Turn
-from specchat.context_policy import Fitted, Policy, Weighed, fit_context, reply_room
+from specchat.context_policy import DoesNotFit, Fitted, Policy, Weighed, fit_context, reply_room
 from specchat.conversation import Message, Role
-from specchat.loading import Engines
+from specchat.dialogue import Answerer
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class FittedTurns:
 
 
 def fit_messages(
-    engines: Engines,
+    model: Answerer,
     messages: Sequence[Message],
     policy: Policy,
     *,
@@ -42,19 +42,27 @@ def fit_messages(
 
     Raises DoesNotFit, TemplateError.
     """
-    costs = engines.format.costs(messages)
-    costs[-1] += len(engines.format.prompt(messages)) - sum(costs)
+    n_ctx = model.n_ctx
+    everything = Fitted(tuple(range(len(messages))), (), sum(model.costs(messages)))
+    if n_ctx is None:
+        return everything
+    costs = model.costs(messages)
+    costs[-1] += model.prompt_length(messages) - sum(costs)
     weighed = [
         Weighed(message.role, cost, is_pinned=i in pinned, is_dropped=i in dropped)
         for i, (message, cost) in enumerate(zip(messages, costs, strict=True))
     ]
-    target = engines.target
-    room = reply_room(target.n_ctx, max_tokens)
-    return fit_context(weighed, target.n_ctx, room, policy, target.weights.n_ctx_train)
+    room = reply_room(n_ctx, max_tokens)
+    try:
+        return fit_context(weighed, n_ctx, room, policy, model.n_ctx_train)
+    except DoesNotFit:
+        if model.is_remote:  # estimates refuse nothing: the server knows, and says it
+            return everything
+        raise
 
 
 def fit_turns(
-    engines: Engines, system: str, path: Sequence[Turn], policy: Policy, max_tokens: int | None = None
+    model: Answerer, system: str, path: Sequence[Turn], policy: Policy, max_tokens: int | None = None
 ) -> FittedTurns:
     """Which turns of a whole path, dropped ones included, a reply to its last turn reads.
 
@@ -62,14 +70,14 @@ def fit_turns(
     """
     messages, first = _said(system, path)
     fitted = fit_messages(
-        engines,
+        model,
         messages,
         policy,
         max_tokens=max_tokens,
         pinned=[i for i, turn in enumerate(path, first) if turn.is_pinned],
         dropped=[i for i, turn in enumerate(path, first) if turn.is_dropped],
     )
-    costs, system_tokens = turn_costs(engines, system, path)
+    costs, system_tokens = turn_costs(model, system, path)
     return FittedTurns(
         fitted,
         dropping=tuple(path[i - first] for i in fitted.newly_dropped),
@@ -79,10 +87,10 @@ def fit_turns(
     )
 
 
-def turn_costs(engines: Engines, system: str, path: Sequence[Turn]) -> tuple[dict[int, int], int]:
+def turn_costs(model: Answerer, system: str, path: Sequence[Turn]) -> tuple[dict[int, int], int]:
     """Tokens of each turn by its id, and those of the system prompt. Raises TemplateError."""
     messages, first = _said(system, path)
-    costs = engines.format.costs(messages)
+    costs = model.costs(messages)
     return {turn.id: cost for turn, cost in zip(path, costs[first:], strict=True)}, sum(costs[:first])
 
 

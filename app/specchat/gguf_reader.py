@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import BinaryIO
 
+from specchat.exit_codes import ExitCode
 from specchat.gguf_names import REMOVED_TENSOR_TYPES, TENSOR_TYPES
 
 MAGIC = b"GGUF"
@@ -40,7 +41,7 @@ _INTEGERS = (0, 1, 2, 3, 4, 5, 10, 11)
 class HeaderError(Exception):
     """A file that cannot be loaded; the text names it and says why."""
 
-    exit_code = 4
+    exit_code = ExitCode.MODEL
 
     def __init__(self, path: Path, problem: str) -> None:
         super().__init__(f"{path}: {problem}")

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,8 +15,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from specchat.catalogue import COMMIT, SHA256, HubSource, Model
+from specchat.exit_codes import ExitCode
+from specchat.offline import refuse_when_offline
 from specchat.partfile import PartFile
 from specchat.transfer import DiskFull, DownloadError, Positions
+from specchat.workers import worker_command
 
 POLL_S = 0.2
 ENDPOINT = "https://huggingface.co"
@@ -67,7 +69,8 @@ class HubError(DownloadError):
     def __init__(self, answer: Mapping[str, Any], repo: str, revision: str = "", file: str = "") -> None:
         self.kind = str(answer["error"])
         super().__init__(_sentence(self.kind, answer, repo, revision, file))
-        self.exit_code = 4 if self.kind in ("no-repository", "no-revision", "no-file", "gated", "disabled") else 9
+        refused = self.kind in ("no-repository", "no-revision", "no-file", "gated", "disabled")
+        self.exit_code = ExitCode.MODEL if refused else ExitCode.NETWORK
 
 
 class HubTransfer:
@@ -129,10 +132,12 @@ def repository(name: str, revision: str | None, waiting: Callable[[], None], ask
 
 
 def ask_worker(request: Mapping[str, Any], tick: Callable[[], None]) -> Mapping[str, Any]:
-    """The answer of a worker, which does not outlive the question."""
+    """The answer of a worker, which does not outlive the question. Raises Offline."""
+    file = request.get("file")
+    refuse_when_offline(f"{file} of {request['repo']}" if file else f"the list of {request['repo']}")
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as log:
         worker = subprocess.Popen(
-            [sys.executable, "-P", str(_WORKER)],  # -P: the files beside it are no modules to it
+            worker_command(_WORKER),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=log,

@@ -13,8 +13,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
+from specchat.folders import mark_as_cache, prices_path, survival_path, trials_path
 from speculation.cost import CostTable
 
 
@@ -48,6 +47,7 @@ class Kept:
         beside = self._file.with_suffix(f".{os.getpid()}")
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
+            mark_as_cache(self._file.parent)
             beside.write_text(json.dumps(facts, indent=1))
             beside.replace(self._file)
         except OSError:
@@ -56,17 +56,17 @@ class Kept:
 
 def kept_prices() -> Kept:
     """Price lists, measured once for each model, engine and number of threads."""
-    return Kept(_folder() / "prices.json")
+    return Kept(prices_path())
 
 
 def kept_survival() -> Kept:
     """What lookups have been worth with each model."""
-    return Kept(_folder() / "survival.json")
+    return Kept(survival_path())
 
 
 def kept_trials() -> Kept:
     """Which model files have been loaded once in a process of their own."""
-    return Kept(_folder() / "trials.json")
+    return Kept(trials_path())
 
 
 def as_prices(kept: Any) -> CostTable | None:
@@ -98,7 +98,3 @@ def prices_of(prices: Kept, name: str, n_threads: int, engine: str) -> tuple[Cos
         if match := form.fullmatch(key):
             found[match[1] is not None] = as_prices(kept)
     return found[0], found[1]
-
-
-def _folder() -> Path:
-    return Path(platformdirs.user_cache_dir("specchat", appauthor=False))

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from specchat.catalogue import HubSource, Model
 from specchat.console import printable, say, size
 from specchat.machine import free_memory
-from specchat.opening import Shelf
 from specchat.recommended import memory_bytes
+from specchat.shelf import Shelf
 
 HEADINGS = ("NAME", "QUANT", "SIZE", "STATE", "CTX", "LICENCE", "DRAFT")
 NAME_WIDTH = 20  # beyond it a line is longer than the others, and than 80 columns
@@ -24,7 +24,7 @@ def list_models(args: Namespace) -> int:
     shelf = Shelf()
     models = shelf.catalogue.offered(shelf.store.has)
     if args.fits:
-        models = _fitting(models)
+        models = fitting(models)
     if args.json:
         json.dump([_as_json(shelf, model) for model in models], sys.stdout, indent=2)
         print()
@@ -58,7 +58,8 @@ def context_words(tokens: int) -> str:
     return f"{tokens // 1024}k" if tokens >= 1024 else str(tokens or "-")
 
 
-def _fitting(models: Sequence[Model]) -> list[Model]:
+def fitting(models: Sequence[Model]) -> list[Model]:
+    """What fits into the memory that is free here; all, where that is not known."""
     free = free_memory()
     if free is None:
         say("how much memory is free here is not known, so all models are listed")

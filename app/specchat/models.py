@@ -8,9 +8,10 @@ from specchat.catalogue import HubSource, Model
 from specchat.console import Bar, can_ask, confirmed, say, size
 from specchat.downloads import DownloadError, WrongFile
 from specchat.errors import Declined, NotHere
+from specchat.exit_codes import ExitCode
 from specchat.headers import HeaderError, read_header
-from specchat.opening import Shelf
 from specchat.repositories import Ambiguous, is_spec
+from specchat.shelf import Shelf
 
 
 def pull_models(args: Namespace) -> int:
@@ -78,7 +79,7 @@ def verify_models(args: Namespace) -> int:
             say(str(error))
     if not models:
         say("no model is here yet; `specchat models pull` fetches the starter pair")
-    return 1 if wrong else 0
+    return ExitCode.CHECK_FAILED if wrong else ExitCode.DONE
 
 
 def model_path(args: Namespace) -> int:
@@ -92,5 +93,5 @@ def model_path(args: Namespace) -> int:
     if not shelf.store.has(model):
         way = f"`specchat models pull {model.id}` fetches it"
         say(f"{model.id} is {'gone' if model.is_linked else f'not here yet; {way}'}")
-        return 4
+        return ExitCode.MODEL
     return 0

@@ -11,6 +11,8 @@ def add_models(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     actions = models.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = actions.add_parser("list", help="what the catalogue knows and what is here")
     listing.add_argument("--json", action="store_true", help="as JSON")
+    names = "specchat.listed_names:list_names"
+    listing.add_argument("--names", dest="call", action="store_const", const=names, help="only the names, one a line")
     listing.add_argument("--fits", action="store_true", help="only what fits into the memory that is free here")
     listing.set_defaults(call="specchat.listing:list_models")
     pull = actions.add_parser("pull", help="fetch models; goes on where it was interrupted")

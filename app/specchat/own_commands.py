@@ -16,10 +16,10 @@ from specchat.errors import Declined, UsageError
 from specchat.fit import CONTEXT, needs
 from specchat.headers import Header, HeaderError, read_header
 from specchat.listing import state
-from specchat.opening import Shelf, is_path
 from specchat.other_apps import find_models, stores
 from specchat.own_models import free_name, linked
 from specchat.quantizations import dear_checks
+from specchat.shelf import Shelf, is_path
 
 CHECKS = {
     "bytes": "size and sha256 are those of a file that we had",

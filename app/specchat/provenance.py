@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from specchat.places import THIS_REPLY, Author, Origin, Places
 from speculation.types import Finish, Step
@@ -42,6 +42,12 @@ class Authorship:
         self.spans: list[Span] = []  # they cover the text without gaps, in order
         self.ends: list[int] = []  # for each emitted token, where its characters end
         self.who: Counter[Author] = Counter()  # emitted tokens
+
+    @property
+    def last(self) -> list[Span]:
+        """The spans of the last step."""
+        found = takewhile(lambda span: span.step == self._steps - 1, reversed(self.spans))
+        return list(found)[::-1]
 
     def feed(self, step: Step, pieces: Sequence[bytes]) -> None:
         """Take up a step; `pieces` are the bytes of its tokens."""

@@ -14,10 +14,11 @@ from typing import Any
 from specchat.catalogue import SPLIT_NAME, Model
 from specchat.console import can_ask, confirmed, printable, say, size
 from specchat.errors import Declined
+from specchat.exit_codes import ExitCode
 from specchat.kept import Kept, kept_trials
-from specchat.opening import Shelf
 from specchat.own_models import LIST_NAME
 from specchat.partfile import held, locked
+from specchat.shelf import Shelf
 from specchat.transfer import DownloadError
 
 # Names that only partfile.py and own_models.py make.
@@ -135,7 +136,7 @@ def prune_models(args: Namespace) -> int:
     trials.drop(stale)
     if sure:
         say(f"{gone} of {len(sure)} deleted")
-    return 0 if gone == len(sure) else 1
+    return ExitCode.DONE if gone == len(sure) else ExitCode.CHECK_FAILED
 
 
 def _tell_deleted(leftover: Leftover) -> bool:

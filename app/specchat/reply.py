@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from specchat.remote.figures import ServerFigures
 from speculation.sampling import SamplingConfig
 from speculation.stats import Totals
 from speculation.types import Finish, Step
@@ -56,6 +57,9 @@ class Reply:
     read_s: float
     first_token_s: float | None
     plain_step_s: float | None  # seconds of a plain step: measured in this reply where it had enough of them
+    server: ServerFigures | None = (
+        None  # of a server that wrote it, which tells no steps; then the rest is what it said
+    )
 
     @property
     def speed_up(self) -> float | None:

@@ -10,8 +10,9 @@ from pathlib import PurePosixPath
 from specchat.catalogue import REPOSITORY, SPLIT_NAME
 from specchat.errors import UsageError
 from specchat.hub import HubFile, Repository
+from specchat.model_names import PREFIX as PREFIX
+from specchat.model_names import is_spec as is_spec
 
-PREFIX = "hf:"
 FORM = "hf:owner/name:QUANTIZATION, for example hf:Qwen/Qwen2.5-7B-Instruct-GGUF:Q4_K_M"
 _SPEC = re.compile(rf"hf:(?P<repo>{REPOSITORY.pattern})(?:@(?P<revision>[A-Za-z0-9._/-]+))?(?::(?P<choice>.+))?")
 _QUANTIZATION = re.compile(
@@ -59,11 +60,6 @@ class Ambiguous(UsageError):
         example = labels[0] if labels.count(labels[0]) == 1 else variants[0].name
         super().__init__(f"{spec.repo}: {asked}; name one, for example {PREFIX}{spec.repo}:{example}")
         self.variants = tuple(variants)
-
-
-def is_spec(name: str) -> bool:
-    """Whether a name means a model of the hub."""
-    return name.startswith(PREFIX)
 
 
 def parse_spec(text: str) -> Spec:

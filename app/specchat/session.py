@@ -11,7 +11,9 @@ import numpy as np
 
 from specchat.conversation import Message, Role
 from specchat.detokenize import ReplyText
+from specchat.dialogue import Dialogue, Event, joined
 from specchat.loading import Engines
+from specchat.logs import note_reply
 from specchat.reply import Checked, Guess, Reply, ReplySettings, Wrote
 from speculation.accept import rule_named
 from speculation.context import common_prefix
@@ -31,17 +33,12 @@ READ_ROWS = 32  # tokens from which a forward says how fast a prompt is read
 DRAFT_MIN_P = 0.4  # a draft model that believes less in its own token stops there
 
 
-Event = Reading | Wrote | Reply
-
-
-class ChatSession:
-    """Messages, settings and the engine that answers."""
+class ChatSession(Dialogue):
+    """Messages, settings and the engine that answers, in this process."""
 
     def __init__(self, engines: Engines, settings: ReplySettings, clock: Callable[[], float] = perf_counter) -> None:
+        super().__init__(settings)
         self.engines = engines
-        self.settings = settings
-        self.messages: list[Message] = []
-        self.last_reply: Reply | None = None
         self._clock = clock
         self._stop = False
         self._guess = Guess.AUTO
@@ -54,6 +51,11 @@ class ChatSession:
         rule = rule_named(settings.rule, settings.seed or 0)
         self._engine = Engine(engines.target, {}, Fixed(), rule, settings.sampling, clock)
         self._equip()
+
+    @property
+    def model(self) -> Engines:
+        """The engine that answers."""
+        return self.engines
 
     @property
     def guess(self) -> Guess:
@@ -122,16 +124,6 @@ class ChatSession:
             return self._pace
         return READ_ROWS / self.engines.cost.forward_s(READ_ROWS)
 
-    def set_system(self, text: str) -> None:
-        """Replace the system prompt; empty text removes it."""
-        self.messages = [m for m in self.messages if m.role is not Role.SYSTEM]
-        if text:
-            self.messages.insert(0, Message(Role.SYSTEM, text))
-
-    def new(self) -> None:
-        """Forget the conversation, but not the system prompt."""
-        self.messages = [m for m in self.messages if m.role is Role.SYSTEM]
-
     def learned(self) -> dict[str, Any]:
         """What lookups have been worth so far, as numbers that `take_up` understands."""
         return self._lookup.survival.export()
@@ -145,39 +137,25 @@ class ChatSession:
         """End the reply after the present step, or the reading at once. Callable from a signal handler or a thread."""
         self._stop = True
 
-    def reply(self, text: str) -> Iterator[Event]:
-        """Answer a message: readings, then a `Wrote` for each step, then the `Reply`.
+    def predict(self, text: str) -> None:
+        """Nothing: lookups find the text in the prompt, and `expect_copy` says where."""
 
-        A prompt that does not fit raises ContextFull and leaves the conversation as it was; so does a stop before
-        the first token. A consumer that closes the iterator keeps the part of the reply that it was given.
-        """
-        return self._answer([*self.messages, Message(Role.USER, text)], None, self.settings.seed)
+    def close(self) -> None:
+        """Free the models."""
+        self.engines.close()
 
-    def read_ahead(self, messages: Sequence[Message]) -> Iterator[Reading]:
+    def read_ahead(self, messages: Sequence[Message], settled: str = "") -> Iterator[Reading]:
         """Read what a reply to these messages will read however the last of them, a question, goes on.
 
-        The conversation stays as it is. Raises ContextFull.
+        `settled` is how the question begins whatever is typed over. The conversation stays as it is. Raises ContextFull.
         """
         self._stop = False
         *history, question = messages
-        begun = question.text if self.engines.target.rewinds_freely else ""  # what is typed over would cost all of it
+        begun = question.text if self.engines.target.rewinds_freely else settled  # going back would cost all of it
         ways = [[*history, Message(question.role, f"{begun}{more}")] for more in ("a", "\n\nb")]
         prompts = [self.engines.format.prompt(way) for way in ways]
         sure = common_prefix(prompts[0], prompts[1])
         return self._read_ahead(prompts[0][: sure + 1])  # the engine leaves the last token for the first step
-
-    def redo(self) -> Iterator[Event]:
-        """Write the last reply anew. Until its first token comes, the old one stands. Raises ValueError without one."""
-        asked = self.messages[:-1] if self._last_is(Role.ASSISTANT) else list(self.messages)
-        if not asked or asked[-1].role is not Role.USER:
-            raise ValueError("there is no reply to write anew")
-        return self._answer(asked, None, self.settings.seed)
-
-    def go_on(self, seed: int | None = None) -> Iterator[Event]:
-        """Continue the last reply; with its own seed it becomes what one run would have written. Raises ValueError."""
-        if not self._last_is(Role.ASSISTANT):
-            raise ValueError("there is no reply to continue")
-        return self._answer(self.messages[:-1], self.messages[-1], seed)
 
     def check(self, asked: Sequence[Message], tokens: Sequence[int], seed: int) -> Iterator[Event | Checked]:
         """Write the reply to some messages again without guesses, up to the first token that differs: then `Checked`.
@@ -214,9 +192,6 @@ class ChatSession:
             self._watch(None)
             self._equip()
 
-    def _last_is(self, role: Role) -> bool:
-        return bool(self.messages) and self.messages[-1].role is role
-
     def _prepare(self, seed: int) -> None:
         self._engine.sampling = self.settings.sampling
         self._engine.rule = rule_named(self.settings.rule, seed)
@@ -243,7 +218,7 @@ class ChatSession:
                 first_token_s = yield from self._write(written, steps, started)
             finally:
                 if steps:
-                    self.messages = [*asked, _joined(begun, self._kept(written, len(prompt)))]
+                    self.messages = [*asked, joined(begun, self._kept(written, len(prompt)))]
         finally:
             self._watch(None)
         counted = totals(steps)
@@ -260,6 +235,7 @@ class ChatSession:
             first_token_s=first_token_s,
             plain_step_s=self._plain_step_s(counted),
         )
+        note_reply(self.last_reply)
         yield self.last_reply
 
     def _read_ahead(self, prompt: Tokens) -> Iterator[Reading]:
@@ -363,15 +339,6 @@ class ChatSession:
             self._auto = Adaptive(cost, self._draft_step_s(cost))
             self._auto_draft = self.engines.draft
         return self._auto
-
-
-def _joined(begun: Message | None, more: Message) -> Message:
-    """A reply and its continuation as one message."""
-    if begun is None:
-        return more
-    known = begun.tokens is not None and more.tokens is not None
-    tokens = (*(begun.tokens or ()), *(more.tokens or ())) if known else None
-    return Message(Role.ASSISTANT, begun.text + more.text, tokens)
 
 
 __all__ = ["ChatSession", "Checked", "ContextFull", "Event", "Guess", "Reading", "Reply", "ReplySettings", "Wrote"]

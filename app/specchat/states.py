@@ -20,9 +20,9 @@ from io import BufferedReader
 from pathlib import Path
 
 import numpy as np
-import platformdirs
 
 from specchat.console import size
+from specchat.folders import mark_as_cache, states_folder
 from specchat.rewrite.disk import private_folder
 from speculation.types import State, Tokens
 
@@ -86,6 +86,7 @@ class StateFiles:
                         file.write(data)
                     file.write(digest.digest())
                 os.replace(part, path)  # not synced: what a power cut leaves of it is noticed
+                mark_as_cache(self.folder)
         except OSError as error:
             raise NoState(f"{self.folder} cannot be written: {error.strerror or error}") from error
         finally:
@@ -171,9 +172,9 @@ class StateFiles:
             raise NoState(f"the disk is nearly full, and it takes {size(wanted)}")
 
 
-def states_folder() -> Path:
-    """Where the states of this user's chats are."""
-    return Path(platformdirs.user_cache_dir("specchat", appauthor=False)) / "states"
+def kept_states() -> StateFiles:
+    """The states of this user's chats."""
+    return StateFiles(states_folder())
 
 
 @contextmanager

@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from specchat.exit_codes import ExitCode
 from specchat.toml_lines import Step, line_of
 
 
 class CatalogueError(Exception):
     """The catalogue cannot be used; the message names file, line where there is one, key and the way out."""
 
-    exit_code = 2
+    exit_code = ExitCode.USAGE
 
     def __init__(self, path: Path, problem: str, line: int | None = None) -> None:
         super().__init__(f"{path}: {problem}" if line is None else f"{path}, line {line}: {problem}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from specchat.workers import worker_command
 
 # For files that bring no template, or one that cannot be used. ChatML is what most small models were taught.
 CHATML = (
@@ -92,7 +93,7 @@ class _Worker:
     def __init__(self) -> None:
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(_WORKER)],  # -P: the files beside it are no modules to it
+                worker_command(_WORKER),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

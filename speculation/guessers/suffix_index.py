@@ -69,3 +69,7 @@ class SuffixIndex:
     def continuations(self, state: int) -> Mapping[int, int]:
         """Every token that has followed this state, and the state that it leads to."""
         return self._next[state]
+
+    def end(self, state: int) -> int:
+        """The index behind the most recent place where a state's strings end, its text's own end not counted."""
+        return self._end[state]

@@ -40,10 +40,11 @@ def git(root: Path, *args: str) -> None:
     subprocess.run(["git", *args], cwd=root, check=True, capture_output=True)
 
 
-def test_a_message_is_the_text_and_then_each_attachment_under_its_name() -> None:
+def test_a_message_is_each_attachment_under_its_name_and_then_the_text() -> None:
     joined = with_attachments("why", [Attachment("a.md", "one\n"), Attachment("b.md", "two")])
 
-    assert joined == "why\n\n[a.md]\none\n\n\n[b.md]\ntwo"
+    assert joined == "[a.md]\none\n\n\n[b.md]\ntwo\n\nwhy"
+    assert with_attachments("", [Attachment("a.md", "one\n")]) == "[a.md]\none\n"
 
 
 def test_a_message_without_attachments_is_its_text() -> None:

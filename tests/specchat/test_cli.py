@@ -255,8 +255,8 @@ def test_a_hybrid_model_is_guessed_for_and_cannot_draft(run: Run, model: Path, t
     [
         (["frobnicate"], "no command is named 'frobnicate'"),
         (["aks", "x"], "did you mean ask?"),
-        (["ask", "--temp", "-1", "x"], "temperature is -1.0; it must be 0 or more"),
-        (["ask", "--ctx", "0", "x"], "--ctx is 0; it must be 16 or more"),
+        (["ask", "--temp", "-1", "x"], "--temp is -1.0; it must be a number, 0 or more"),
+        (["ask", "--ctx", "0", "x"], '--ctx is 0; it must be "auto" or a whole number from 16'),
         (["ask", "--max-tokens", "0", "x"], "--max-tokens is 0"),
     ],
 )
@@ -293,7 +293,7 @@ def test_no_network_is_exit_9_and_one_line(run: Run) -> None:
 
 def test_an_unreadable_catalogue_is_one_line(env: dict[str, str], tmp_path: Path) -> None:
     script = (
-        "import specchat.opening as o, pathlib, sys\n"
+        "import specchat.shelf as o, pathlib, sys\n"
         f"o.catalogue_path = lambda: pathlib.Path({str(tmp_path / 'bad.toml')!r})\n"
         "from specchat.cli import main; sys.exit(main(['models', 'list']))"
     )
@@ -478,3 +478,87 @@ def test_every_option_says_what_it_does(run: Run) -> None:
         result = run(*command)
         assert result.returncode == 0
         assert b"-h, --help" in result.stdout
+
+
+def listed(run: Run) -> list[dict[str, object]]:
+    """The chats that are kept."""
+    found: list[dict[str, object]] = json.loads(run("chats", "list", "--json").stdout)
+    return found
+
+
+def test_an_answer_is_kept_as_a_chat_of_one_turn(run: Run, model: Path) -> None:
+    answer = run("ask", "-m", model, "-q", "--max-tokens", "5", "why is the sky blue")
+
+    [chat] = listed(run)
+    assert (chat["title"], chat["messages"], chat["model"]) == ("why is the sky blue", 2, "tiny")
+    shown = run("chats", "show", "last").stdout
+    assert answer.stdout.strip() in shown
+
+
+@pytest.mark.parametrize("by", ["flag", "flag in front", "variable", "settings"])
+def test_what_is_private_is_not_kept(run: Run, env: dict[str, str], model: Path, tmp_path: Path, by: str) -> None:
+    if by == "variable":
+        env["SPECCHAT_NO_HISTORY"] = "1"
+    if by == "settings":
+        env["SPECCHAT_CONFIG"] = str(tmp_path / "own.toml")
+        (tmp_path / "own.toml").write_text("[history]\nenabled = false\n")
+    flag = ["--private"] if by.startswith("flag") else []
+
+    before = flag if by == "flag in front" else []
+    assert run(*before, "ask", *([] if before else flag), "-m", model, "--max-tokens", "2", "hello").returncode == 0
+    assert run(*flag, "-m", model, "--max-tokens", "2", stdin=b"hello\n").returncode == 0
+
+    assert listed(run) == []
+
+
+def test_a_chat_in_line_mode_is_kept_and_goes_on(run: Run, model: Path) -> None:
+    run("-m", model, "--max-tokens", "4", stdin=b"first\nsecond\n/new\nanother\n")
+    assert [(chat["title"], chat["messages"]) for chat in listed(run)] == [("another", 2), ("first", 4)]
+
+    result = run("--plain", "--resume", "first", "-m", model, "--max-tokens", "4", stdin=b"third\n")
+
+    assert result.returncode == 0
+    assert "going on with 1: first" in result.stderr.decode()
+    assert [(chat["id"], chat["messages"]) for chat in listed(run)] == [(1, 6), (2, 2)]
+
+
+@pytest.mark.parametrize("args", [("--plain", "--resume", "7"), ("chats", "resume", "nothing like it")])
+def test_a_chat_that_is_not_there_cannot_go_on(run: Run, args: tuple[str, ...]) -> None:
+    result = run(*args)
+
+    assert result.returncode == 3
+    assert "is no chat" in one_line(result)
+
+
+def test_variables_and_files_stand_in_for_flags_of_ask_and_chat(
+    run: Run, model: Path, env: dict[str, str], tmp_path: Path
+) -> None:
+    home = tmp_path / "home" / ".config" / "specchat"
+    home.mkdir(parents=True)
+    (home / "config.toml").write_text(
+        f"model = '{model}'\n[guess]\nmode = 'off'\n[sampling]\nseed = 5\nmax_tokens = 20\n"
+    )
+    (tmp_path / ".specchat.toml").write_text("[sampling]\nmax_tokens = 7\nmin_p = 2\n")
+    (tmp_path / ".git").mkdir()
+    env |= {"SPECCHAT_GUESS_MODE": "lookup", "HOME": str(tmp_path / "home")}
+
+    asked = run("ask", "--json", "hello")
+    told = json.loads(asked.stdout)
+    flagged = json.loads(run("ask", "--json", "--max-tokens", "3", "hello").stdout)
+    chatted = run(stdin=b"hello\n")
+
+    assert (told["seed"], told["speculation"]["guesser"]) == (5, "lookup")
+    assert told["usage"]["output_tokens"] == 7
+    assert flagged["usage"]["output_tokens"] == 3
+    assert f"{tmp_path / '.specchat.toml'}, line 3: sampling.min_p is 2" in asked.stderr.decode()
+    assert b"7 tokens" in chatted.stderr
+
+
+def test_a_wrong_settings_file_ends_a_command_in_one_line(run: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / ".config" / "specchat").mkdir(parents=True)
+    (tmp_path / ".config" / "specchat" / "config.toml").write_text("[guess]\nmode = 'fast'\n")
+
+    for words in (["ask", "-m", model, "x"], ["-m", model]):
+        result = run(*words, stdin=b"x")
+        assert result.returncode == 2
+        assert 'line 2: guess.mode is "fast"' in one_line(result)

@@ -16,8 +16,10 @@ from specchat.context_policy import DoesNotFit, Fitted, Policy, Weighed, fit_con
 from specchat.conversation import Message, PromptFormat, Role
 from specchat.errors import InputRefused
 from specchat.fitting import fit_turns, turn_costs
+from specchat.history.keeper import Keeper
 from specchat.plain import LineChat
 from specchat.session import ContextFull, Reply
+from specchat.talk import Talk
 from specchat.template import CHATML, Template
 from speculation.types import Finish, Tokens
 from tests.specchat.fake_target import LETTERS, model_on, session_on
@@ -277,7 +279,7 @@ class Lines:
         monkeypatch.setattr("specchat.plain.can_ask", lambda: yes is not None)
         monkeypatch.setattr("specchat.plain.confirmed", self.answer)
         monkeypatch.setattr("builtins.input", lambda prompt: _next(questions))
-        self.chat = LineChat(self.session, Namespace(on_full=on_full))
+        self.chat = LineChat(self.session, Namespace(on_full=on_full), Talk(self.session, Keeper()))
 
     def answer(self, question: str) -> bool:
         self.asked.append(question)

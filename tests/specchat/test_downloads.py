@@ -25,8 +25,8 @@ from specchat.downloads import (
     Store,
     WrongFile,
     WrongPackage,
-    models_dir,
 )
+from specchat.folders import models_folder
 from specchat.package_index import pip_download
 from tests.specchat.recorder import Recorder
 
@@ -547,9 +547,9 @@ def test_has_goes_by_the_size(tmp_path: Path) -> None:
 
 
 def test_the_models_folder_follows_the_environment(tmp_path: Path) -> None:
-    assert models_dir({"SPECCHAT_MODELS_DIR": str(tmp_path)}) == tmp_path
-    assert models_dir({"SPECCHAT_MODELS_DIR": "~/models"}) == Path.home() / "models"
-    assert models_dir({}).parts[-2:] == ("specchat", "models")
+    assert models_folder({"SPECCHAT_MODELS_DIR": str(tmp_path)}) == tmp_path
+    assert models_folder({"SPECCHAT_MODELS_DIR": "~/models"}) == Path.home() / "models"
+    assert models_folder({}).parts[-2:] == ("specchat", "models")
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from specchat import listing, models, opening
+from specchat import listing, models
 from specchat.catalogue import CatalogueError
 from specchat.errors import Declined, NotHere
 from specchat.listing import context_words, list_models
 from specchat.models import pull_models
-from specchat.opening import Shelf
 from specchat.recommended import GIB
+from specchat.shelf import Shelf
 
 BROKEN = 'schema = 1\n[[model]]\nid = "qwen3-4b"\ncontext = "long"\n'
 
@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SPECCHAT_MODELS_DIR", str(tmp_path / "models"))
     monkeypatch.setenv("SPECCHAT_CONFIG", str(tmp_path / "config.toml"))
-    monkeypatch.setattr(opening, "total_memory", lambda: 8 * GIB)
+    monkeypatch.setattr("specchat.shelf.total_memory", lambda: 8 * GIB)
     monkeypatch.setattr(listing, "free_memory", lambda: 3_000_000_000)
     return tmp_path
 
@@ -117,7 +117,7 @@ def test_a_larger_pair_is_suggested_where_there_is_room_and_nothing_is_chosen(
     list_models(Namespace(json=False, fits=False))
     assert "this machine has room" not in capsys.readouterr().err
 
-    monkeypatch.setattr(opening, "total_memory", lambda: 16 * GIB)
+    monkeypatch.setattr("specchat.shelf.total_memory", lambda: 16 * GIB)
     put("qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b")
     list_models(Namespace(json=False, fits=False))
 

@@ -14,7 +14,7 @@ import pytest
 
 from specchat.errors import Declined
 from specchat.hub import HubFile, Repository
-from specchat.opening import Shelf
+from specchat.shelf import Shelf
 from tests.gguf import tiny
 from tests.specchat.hub_server import Fault, Hub, Repo, serving
 from tests.specchat.test_headers import gguf, tensor, words
@@ -339,7 +339,7 @@ def test_a_model_of_the_catalogue_is_recognised_by_its_checksum(monkeypatch: pyt
     shelf = Shelf()
     smollm = shelf.catalogue.find("smollm2-135m")
     same = Repository("owner/other", "c" * 40, "", (HubFile("x.gguf", 5, smollm.file.sha256),))
-    monkeypatch.setattr("specchat.opening.repository", lambda name, revision, waiting: same)
+    monkeypatch.setattr("specchat.shelf.repository", lambda name, revision, waiting: same)
 
     assert shelf.hub_model("hf:owner/other") == smollm
 

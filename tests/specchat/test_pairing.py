@@ -14,10 +14,10 @@ from specchat.cli import main
 from specchat.gguf_vocabulary import vocabulary_facts
 from specchat.headers import read_header
 from specchat.kept import Kept, draft_price_key, price_key
-from specchat.opening import Shelf
 from specchat.own_models import linked
 from specchat.pair_command import Row, rows_of
 from specchat.pairing import Gain, Side, Verdict, Vocabularies, gain, judge
+from specchat.shelf import Shelf
 from speculation.accept import rule_named
 from speculation.context import Context
 from speculation.cost import CostTable

@@ -222,18 +222,21 @@ def stretches_of_talk() -> list[tuple[str, str]]:
         *message("system", ("Be brief.\nuser", "system")),
         *message(
             "user",
-            (QUESTION, "first"),
-            ("\n\n[cache.py]\n", "template"),
+            ("[cache.py]\n", "template"),
             (CACHE, "first cache"),
             ("\n\n[notes]\n", "template"),
             ("a\nb", "first notes"),
+            ("\n\n", "template"),
+            (QUESTION, "first"),
         ),
         *message("assistant", (REPLY, "reply")),
         *message("user", (QUESTION, "again")),
         *message("assistant", (REPLY, "said")),
         *message("user", ("assistant", "short")),
         *message("assistant", ("user", "word")),
-        *message("user", ("user", "last"), ("\n\n[cache.py]\n", "template"), (CACHE, "last cache")),
+        *message(
+            "user", ("[cache.py]\n", "template"), (CACHE, "last cache"), ("\n\n", "template"), ("user", "last")
+        ),
         *GENERATE,
     ]
 
@@ -378,11 +381,12 @@ def test_a_copy_that_leaves_a_file_is_no_longer_the_file() -> None:
         [
             *message(
                 "user",
-                ("copy", "copy"),
-                ("\n\n[a]\n", "template"),
+                ("[a]\n", "template"),
                 ("xy", "a"),
                 ("\n\n[b]\n", "template"),
                 ("z", "b"),
+                ("\n\n", "template"),
+                ("copy", "copy"),
             ),
             *GENERATE,
         ]
@@ -390,15 +394,15 @@ def test_a_copy_that_leaves_a_file_is_no_longer_the_file() -> None:
     written = Authorship(Places(tokens, piece, chat.path()))
     source = known.index(("a", 1))
 
-    copied = [piece(token) for token in tokens[source : source + 9]]
-    written.feed(step(9, 9, guesser="lookup", source=source), copied)
+    copied = [piece(token) for token in tokens[source : source + 8]]
+    written.feed(step(8, 8, guesser="lookup", source=source), copied)
 
     assert [(span.end, span.author, span.origin and span.origin.title) for span in written.spans] == [
         (1, Author.FILE, "a"),
         (7, Author.PROMPT, "the prompt"),
         (8, Author.FILE, "b"),
     ]
-    assert written.who == {Author.FILE: 2, Author.PROMPT: 7}
+    assert written.who == {Author.FILE: 2, Author.PROMPT: 6}
 
 
 def test_a_copy_that_overtakes_itself_is_from_this_reply() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from specchat.attachments import Attachment, with_attachments
 from specchat.chat import Chat
 from specchat.context_policy import DoesNotFit, Policy
 from specchat.conversation import Message, Role
@@ -217,6 +218,24 @@ def test_a_draft_that_is_edited_costs_only_what_stands_behind_the_edit(tmp_path:
 
     assert isinstance(reply, Reply)
     assert reply.reused_tokens == 13 * 20
+
+
+@pytest.mark.parametrize("can_rewind", [True, False])
+def test_an_attached_file_is_read_once_however_the_text_is_edited(tmp_path: Path, can_rewind: bool) -> None:
+    session = session_on(model_on(tmp_path, can_rewind=can_rewind), seed=1, max_tokens=5)
+    file = Attachment("notes", "a long file. " * 20)
+    read = []
+    for typed in ("", "what", "wh", "who wrote this?"):
+        question = Message(Role.USER, with_attachments(typed, [file]))
+        *_, last = session.read_ahead([question], with_attachments("", [file]))
+        read.append(last.read)
+
+    *_, reply = session.reply(with_attachments("who wrote this?", [file]))
+
+    assert read[0] > 260
+    assert max(read[1:]) < 20
+    assert isinstance(reply, Reply)
+    assert reply.prompt_tokens - reply.reused_tokens < 20
 
 
 def test_a_draft_that_does_not_fit_says_so(tmp_path: Path) -> None:

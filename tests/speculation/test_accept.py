@@ -206,6 +206,7 @@ def test_a_residual_drawn_from_p_is_caught() -> None:
         def __init__(self, seed: int) -> None:
             self._right = rule_named("rejection", seed)
             self._rng = np.random.default_rng(seed + 10**6)
+            self.judges_trees = False
 
         def draw(self, q: Distribution, position: int) -> tuple[int, Distribution | None]:
             return self._right.draw(q, position)
@@ -213,7 +214,7 @@ def test_a_residual_drawn_from_p_is_caught() -> None:
         def verify(self, rows: Callable[[int], Distribution], draft: Draft, position: int) -> object:
             verdict = self._right.verify(rows, draft, position)
             p = rows(verdict.accepted)
-            return type(verdict)(verdict.accepted, int(self._rng.choice(p.ids, p=p.probs)))
+            return type(verdict)(verdict.path, int(self._rng.choice(p.ids, p=p.probs)))
 
     counts = sample(MAKES["draft"], Wrong, 3, HOT)  # type: ignore[arg-type] # a planted bug
 

@@ -118,7 +118,7 @@ class ScriptedEngine(EngineThread):
     def piece(self, token: int) -> bytes:
         return f"<{token}>".encode()
 
-    def read_ahead(self, messages: Sequence[Message], key: str) -> None:
+    def read_ahead(self, messages: Sequence[Message], key: str, settled: str = "") -> None:
         self.ahead.append([message.text for message in messages])
 
     def stop(self) -> None:
@@ -182,7 +182,7 @@ class ScriptedEngine(EngineThread):
                         (Priced(PLAIN, 0, 1.0, PLAIN_S), Priced("lookup", 8, 6.1, 2.4 * PLAIN_S)))  # fmt: skip
             figures.add(step, plan)
             if request.keep is not None:
-                request.keep(piece.text, step)
+                request.keep(piece.text, step, (span,))
             self._post(Grew(request.turn, piece.text, (span,), max(0, at // 2)))
             self._live = figures.snapshot(context_tokens=120 + i, memory_bytes=1_600_000_000, who=who)
             at += len(piece.text)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
@@ -252,6 +253,43 @@ def test_a_paste_of_50k_characters_becomes_an_attachment_and_never_sends(tmp_pat
         assert len(engine_of(app).requests) == 1
 
     drive(app, keys)
+
+
+async def burst(pilot: Pilot[None], typed: str) -> None:
+    """Keys that arrive together, as from another program."""
+    for letter in typed:
+        key = {"\r": "enter", "\n": "ctrl+j", " ": "space"}.get(letter, letter)
+        pilot.app.post_message(Key(key, letter if letter.isprintable() else None))
+    await pilot.pause()
+    await pilot.pause()
+
+
+def test_enter_in_a_burst_sends_what_was_typed_before_it(tmp_path: Path) -> None:
+    async def steps(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await burst(pilot, "why is it so\r")
+        assert texts(app) == ["why is it so", "An answer."]
+        await burst(pilot, "one\ntwo\r")
+        assert texts(app)[2] == "one\ntwo"
+        assert app.query_one(Prompt).text == ""
+
+    drive(app_on(tmp_path), steps)
+
+
+def test_what_comes_behind_enter_in_a_burst_is_the_next_message(tmp_path: Path) -> None:
+    async def steps(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await burst(pilot, "first\rsecond\rthird")
+        assert texts(app) == ["first", ""]  # its reply is being written
+        assert app.query_one(Prompt).text.split() == ["second", "third"]
+
+    drive(app_on(tmp_path, Script([words("one two")], steps_at_once=0)), steps)
+
+
+def test_a_command_that_is_none_stays_in_the_box(tmp_path: Path) -> None:
+    async def steps(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await burst(pilot, "/nonsense\r")
+        assert app.query_one(Prompt).text == "/nonsense"
+
+    drive(app_on(tmp_path), steps)
 
 
 def test_arrows_recall_earlier_prompts_and_keep_the_one_being_written(tmp_path: Path) -> None:

@@ -10,10 +10,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
-from specchat import opening
-from specchat.opening import Shelf
 from specchat.recommended import GIB
 from specchat.session import ReplySettings
+from specchat.shelf import Shelf
 from specchat.tui.app import SpecchatApp
 from specchat.tui.drafts import draft_choices
 from specchat.tui.engine_thread import EngineThread, Wanted
@@ -36,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SPECCHAT_MODELS_DIR", str(tmp_path / "models"))
     monkeypatch.setenv("SPECCHAT_CONFIG", str(tmp_path / "config.toml"))
-    monkeypatch.setattr(opening, "total_memory", lambda: 8 * GIB)
+    monkeypatch.setattr("specchat.shelf.total_memory", lambda: 8 * GIB)
     return tmp_path
 
 
@@ -93,7 +92,7 @@ def test_the_models_screen_names_a_pair_that_suits_the_machine_better(
 ) -> None:
     assert news_of_models_screen(home / "small") == ""
 
-    monkeypatch.setattr(opening, "total_memory", lambda: 16 * GIB)
+    monkeypatch.setattr("specchat.shelf.total_memory", lambda: 16 * GIB)
     said = news_of_models_screen(home / "large")
 
     assert said == "this machine has room for qwen2.5-coder-7b with qwen2.5-coder-0.5b"

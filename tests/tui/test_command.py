@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from specchat.cli import main
-from specchat.settings import GuessSettings, SamplingSettings, Settings, SettingsFile, ViewSettings
+from specchat.settings import GuessSettings, SamplingSettings, Settings, SettingsFile, TargetSettings, ViewSettings
+from specchat.settings.keys import Place
+from specchat.settings.layers import Origin, Source
 from specchat.tui.app import SpecchatApp
-from specchat.tui.command import with_flags
 from specchat.tui.engine_thread import Wanted
-from specchat.tui.messages import LoadProgress, ModelMissing, Trouble
+from specchat.tui.messages import LoadProgress, ModelMissing, ModelReady, Trouble
 from specchat.tui.screens.models import ModelScreen
 from specchat.tui.start import Start, carried
-from tests.tui.scripted import Script, ScriptedEngine, app_on, engine_of, words
+from tests.tui.scripted import LOADED, Script, ScriptedEngine, app_on, engine_of, words
 from tests.tui.test_app import ask, drive
-
-
-def test_flags_win_over_settings_and_other_settings_stay() -> None:
-    stored = Settings(sampling=SamplingSettings(temperature=0.3, top_k=5), guess=GuessSettings(mode="off"))
-    given = {"temp": 0.0, "guess": "lookup", "guess_max": 6, "ctx": 2048, "model": "x.gguf", "seed": 4}
-
-    settings = with_flags(stored, Namespace(given=given))
-
-    assert (settings.sampling.temperature, settings.sampling.top_k, settings.sampling.seed) == (0.0, 5, 4)
-    assert (settings.guess.mode, settings.guess.length, settings.model) == ("lookup", 6, "x.gguf")
-    assert settings.context.size == 2048
 
 
 def test_what_a_change_carries_over_is_the_change_alone() -> None:
@@ -112,6 +103,35 @@ def test_a_flag_is_never_written_into_the_file(tmp_path: Path) -> None:
     kept = SettingsFile(tmp_path / "config.toml").load()
     assert kept.view.tint == "token"
     assert kept.sampling.temperature == 0.7
+
+
+def test_a_flag_wins_over_what_was_chosen_for_the_model_and_the_panel_says_so(tmp_path: Path) -> None:
+    stored = Settings().remembering("scripted", TargetSettings("draft"))
+    flagged = replace(stored, guess=GuessSettings(mode="off"))
+    file = SettingsFile(tmp_path / "config.toml")
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        app.engine._post(ModelReady(replace(LOADED, name="scripted")))
+        await pilot.pause()
+        modes.append(app.settings.guess.mode)
+        await pilot.press("f2")
+        await pilot.pause()
+        hints.append([str(each.content) for each in app.query(".hint").results(Static) if each.display])
+
+    modes: list[str] = []
+    hints: list[list[str]] = []
+    cases: list[dict[Place, Origin]] = [{("guess", "mode"): Origin(Source.FLAG, "--guess")}, {}]
+    for origins in cases:
+        app = SpecchatApp(
+            Start(flagged, stored, file, Wanted(), origins=origins),
+            engine=lambda post, settings: ScriptedEngine(post, settings, Script()),
+            folder=tmp_path,
+        )
+        drive(app, keys)
+
+    assert modes == ["off", "draft"]
+    assert "from --guess" in hints[0]
+    assert "from --guess" not in hints[1]
 
 
 def test_a_missing_model_opens_the_list_of_models_and_fetches_nothing(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from specchat.catalogue import HubSource, Model, ModelFile
 from specchat.downloads import Store
 from specchat.own_models import UNKNOWN, OwnModels
 from specchat.repositories import PREFIX
+from specchat.settings.reading import read_settings
 from specchat.tui import command
 from specchat.tui.app import SpecchatApp
 from specchat.tui.fetches import Fetches, State
@@ -29,7 +30,7 @@ from tests.tui.driving import ask, drive, texts, told
 from tests.tui.scripted import app_on
 
 if TYPE_CHECKING:
-    from specchat.opening import Shelf
+    from specchat.shelf import Shelf
 
 NAME = "owner/tiny-GGUF"
 CONTENT = b"GGUF" + random.Random(2).randbytes(300_000)
@@ -115,6 +116,7 @@ def test_leaving_the_app_keeps_the_part_says_so_and_the_next_fetch_goes_on_from_
 
         return_code = 0
         engine = SimpleNamespace(close=lambda: True)
+        fault = None
 
         def __init__(self, start: object) -> None:
             self.fetches = fetches
@@ -130,7 +132,9 @@ def test_leaving_the_app_keeps_the_part_says_so_and_the_next_fetch_goes_on_from_
     monkeypatch.setattr(command, "SpecchatApp", Left)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
-    assert command.run(SimpleNamespace(yes=False, resume=None, private=False)) == 0  # type: ignore[arg-type]
+    chosen = read_settings({}, {}, tmp_path)
+
+    assert command.run(SimpleNamespace(yes=False, resume=None, private=False, chosen=chosen)) == 0  # type: ignore[arg-type]
 
     said = capsys.readouterr().err.splitlines()
     assert said == [

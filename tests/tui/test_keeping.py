@@ -7,24 +7,29 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input, Static
 
 from specchat.chat import Chat
 from specchat.context_policy import Fitted
 from specchat.conversation import Role
 from specchat.fitting import FittedTurns
-from specchat.history.records import ChatRecord
+from specchat.history.export import exported
+from specchat.history.records import ChatRecord, TurnRecord
 from specchat.history.store import Store
+from specchat.provenance import Author
 from specchat.settings import ContextSettings, HistorySettings, Settings
 from specchat.tui.app import SpecchatApp
 from specchat.tui.messages import Outgrown
 from specchat.tui.notes import Shown
 from specchat.tui.screens.ask_line import AskLine
 from specchat.tui.screens.chats import ChatScreen
+from specchat.tui.screens.line import Line
 from specchat.tui.screens.question import Question
 from specchat.tui.unsent import Unsent
 from specchat.tui.weighing import weighed
 from specchat.tui.widgets.chat_list import ChatList
 from specchat.tui.widgets.prompt import Prompt
+from specchat.tui.widgets.settings_priced import PricedField
 from tests.tui.driving import Drive, ask, drive, shown, slow, texts, told
 from tests.tui.scripted import Script, app_on, engine_of, mixed, words
 
@@ -175,13 +180,17 @@ def test_a_reply_that_was_cut_off_comes_back_as_far_as_it_was(tmp_path: Path, pa
         await ask(pilot, "count")
         engine_of(app).go(2)
 
-    run(app_on(tmp_path, slow(), history=path), before)
+    written = Script([mixed("one two three four")], steps_at_once=0)
+    run(app_on(tmp_path, written, history=path), before)
 
     async def after(pilot: Pilot[None], app: SpecchatApp) -> None:
         await until(pilot, lambda: bool(texts(app)))
         assert texts(app) == ["count", "one two "]
         view = app.chat_view.transcript.views[-1]
         assert "not finished" in view.figures
+        [_, reply] = app.chat_view.chat.path()
+        spans = app.chat_view.beside(app.chat_view.chat)[reply].spans
+        assert [(span.start, span.end, span.author) for span in spans] == [(0, 4, Author.TURN), (4, 8, Author.TURN)]
         await ask(pilot, "/continue")
         await ask(pilot, "and on")
 
@@ -232,6 +241,7 @@ def test_a_chat_is_renamed_pinned_deleted_and_taken_back(tmp_path: Path, path: P
         await pilot.press("right", "enter")
         await until(pilot, lambda: len(lines(app)) == 1 and "first things" in lines(app)[0])
         assert texts(app) == []  # it was the open one
+        assert "second is deleted; u takes that back" in str(app.screen.query_one("#chats-news", Static).render())
         await pilot.press("u")
         await until(pilot, lambda: len(lines(app)) == 2)
 
@@ -300,6 +310,58 @@ def test_a_chat_is_exported_to_a_file_that_is_not_there_yet(tmp_path: Path, path
     assert "An answer." in (tmp_path / "apples-and-pears.md").read_text()
     assert "a secret" in (tmp_path / "secret.json").read_text()
     assert len(kept(path)) == 1
+
+
+def test_the_chats_of_a_file_are_taken_up_in_the_list(tmp_path: Path, path: Path) -> None:
+    with Store.open(tmp_path / "other" / "chats.db") as store:
+        store.put(ChatRecord(title="from elsewhere", turns=(TurnRecord(1, None, Role.USER, "hello"),), latest=1, tip=1))
+        (tmp_path / "talk.json").write_text(exported(store.load(1), "json"))
+    (tmp_path / "broken.json").write_text("{")
+
+    async def take_up(pilot: Pilot[None], app: SpecchatApp, name: str, expected: str) -> None:
+        news = app.screen.query_one("#chats-news", Static)
+        await pilot.press("i")
+        await until(pilot, lambda: isinstance(app.screen, AskLine) and app.screen.focused is not None)
+        app.screen.query_one(Line).value = str(tmp_path / name)
+        await pilot.press("enter")
+        await until(pilot, lambda: expected in str(news.render()))
+
+    async def steps(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await ask(pilot, "first")
+        await open_chats(pilot, app, 1)
+        await pilot.press("tab")
+        await take_up(pilot, app, "talk.json", "1 chat taken up")
+        await until(pilot, lambda: len(lines(app)) == 2)
+        await take_up(pilot, app, "talk.json", "0 chats taken up; 1 was here already")
+        await take_up(pilot, app, "broken.json", "broken.json, line 1")
+        await take_up(pilot, app, "nothing.json", "No such file")
+
+    run(app_on(tmp_path, history=path), steps)
+    assert sorted(record.title for record in kept(path)) == ["first", "from elsewhere"]
+
+
+def test_the_settings_say_what_a_temperature_costs(tmp_path: Path, path: Path) -> None:
+    talk = " ".join(f"word{n}" for n in range(60))
+
+    async def steps(pilot: Pilot[None], app: SpecchatApp) -> None:
+        for temperature in ("0.2", "1.0"):
+            await ask(pilot, f"/temperature {temperature}")
+            await ask(pilot, "go on")
+        assert app.keeper.flush(LONG_S)
+        await pilot.press("f2")
+        await pilot.pause()
+        await pilot.press("ctrl+pagedown")
+        field = app.query_one(PricedField)
+        await until(pilot, lambda: "costs 60% of tokens per step here (1.0, at 0.2 2.5)" in hint(field))
+        field.query_one(Input).value = "0.5"
+        await until(pilot, lambda: hint(field) == "")
+        field.query_one(Input).value = "0.2"
+        await until(pilot, lambda: hint(field) == "2.5 tokens per step here")
+
+    def hint(field: PricedField) -> str:
+        return str(field.query_one(".hint", Static).render()) if field.query_one(".hint").display else ""
+
+    run(app_on(tmp_path, Script([mixed(talk), words(talk)]), history=path), steps)
 
 
 def test_a_list_of_ten_thousand_chats_is_read_as_it_is_looked_at(tmp_path: Path, path: Path) -> None:

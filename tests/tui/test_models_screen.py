@@ -29,7 +29,7 @@ from specchat.tui.screens.question import Question
 from tests.specchat.test_downloads import write_wheel
 
 if TYPE_CHECKING:
-    from specchat.opening import Shelf
+    from specchat.shelf import Shelf
 
 PARTS = [b"a" * 3000, b"b" * 3000, b"c" * 3000]
 SMALL = [b"d" * 500]

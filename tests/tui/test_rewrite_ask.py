@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
-from textual.widgets import Input, OptionList
+from textual.widgets import Input, OptionList, Static
 
 from specchat.rewrite.checks import Kept, Rails
 from specchat.rewrite.recipes import Recipe, Variable
@@ -23,10 +23,10 @@ from specchat.tui.rewrite_words import (
     quoted,
     words_in,
 )
-from specchat.tui.screens.files import FilePicker
 from specchat.tui.screens.question import Question
 from specchat.tui.screens.recipes import RecipePicker
 from specchat.tui.screens.rewrite_ask import RewriteAsk
+from specchat.tui.screens.several_files import FilesPicker
 from specchat.tui.widgets.request import VariableLine
 from tests.tui.test_rewriting import HOSTILE, SIZES, Host, drive, settle
 
@@ -224,7 +224,7 @@ def test_an_at_sign_adds_a_file_and_one_that_cannot_be_typed_is_still_meant(tmp_
     async def steps(host: Host, pilot: Pilot[None]) -> None:
         say(host, "files", "plain.py")
         await pilot.press("@")
-        assert isinstance(host.screen, FilePicker)
+        assert isinstance(host.screen, FilesPicker)
         await settle(pilot)
         await pilot.press(*"red")
         await settle(pilot)
@@ -234,6 +234,67 @@ def test_an_at_sign_adds_a_file_and_one_that_cannot_be_typed_is_still_meant(tmp_
         await pilot.press(*"shorter", "enter")
 
     assert drive(RewriteAsk(tmp_path), steps).answers == [wanted("shorter", plain, hostile)]
+
+
+def test_space_marks_several_files_whatever_is_typed_between_and_enter_takes_them(tmp_path: Path) -> None:
+    one, two, three, four = files(tmp_path, "one.py", "two words.py", "three.py", "four.py")
+
+    async def steps(host: Host, pilot: Pilot[None]) -> None:
+        await pilot.press("@")
+        await settle(pilot)
+        await pilot.press(*"three")
+        await settle(pilot)
+        await pilot.press("space", *(["backspace"] * 5))
+        await settle(pilot)
+        picker = host.screen
+        assert isinstance(picker, FilesPicker)
+        shown = [str(option.prompt) for option in picker.query_one(OptionList).options]
+        assert sorted(shown) == ["  four.py", "  one.py", "  two words.py", "* three.py"]
+        for name in ("one.py", "four.py", "four.py", "two words.py"):  # the second time takes the mark away
+            at = [str(option.prompt)[2:] for option in picker.query_one(OptionList).options].index(name)
+            picker.query_one(OptionList).highlighted = at
+            await pilot.press("space")
+        assert "; 3 marked" in str(picker.query_one("#files-state", Static).content)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert host.shown.query_one("#ask-files", Input).value == 'three.py one.py "two words.py"'
+        await pilot.press(*"do it", "enter")
+
+    assert drive(RewriteAsk(tmp_path), steps).answers == [wanted("do it", three, one, two)]
+    assert four.exists()
+
+
+def test_a_blank_in_a_path_is_a_blank_and_the_path_comes_to_the_marked_ones(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (inside,) = files(work, "in.py")
+    (outside,) = files(tmp_path, "o u t.py")
+
+    async def steps(host: Host, pilot: Pilot[None]) -> None:
+        await pilot.press("@")
+        await settle(pilot)
+        await pilot.press("space", *"../o u t.py")
+        await settle(pilot)
+        await pilot.press("enter")
+        await settle(pilot)
+        ask = host.shown
+        assert isinstance(ask, RewriteAsk)
+        assert [each.real for each in ask.meant.targets] == [inside, outside]
+
+    drive(RewriteAsk(work), steps)
+
+
+def test_space_marks_nothing_where_there_is_nothing(tmp_path: Path) -> None:
+    async def steps(host: Host, pilot: Pilot[None]) -> None:
+        await pilot.press("@")
+        await settle(pilot)
+        await pilot.press(*"zzz", "space", "enter")
+        await settle(pilot)
+        assert isinstance(host.screen, FilesPicker)
+        assert host.screen.query_one(Input).value == "zzz"
+        await pilot.press("escape")
+
+    drive(RewriteAsk(tmp_path), steps)
 
 
 def test_an_at_sign_stands_for_itself_in_the_instruction(tmp_path: Path) -> None:

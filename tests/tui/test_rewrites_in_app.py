@@ -8,8 +8,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
+from specchat.folders import undo_folder
 from specchat.rewrite.flags import Kind
-from specchat.rewrite.undo import UndoStore, undo_folder
+from specchat.rewrite.undo import UndoStore
 from specchat.tui.app import SpecchatApp
 from specchat.tui.rewrite_jobs import RewriteJob
 from specchat.tui.screens.question import Question

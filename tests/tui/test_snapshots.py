@@ -28,7 +28,7 @@ from tests.tui.scripted import Piece, Script, app_on, engine_of, mixed
 
 if TYPE_CHECKING:
     from specchat.downloads import Store
-    from specchat.opening import Shelf
+    from specchat.shelf import Shelf
 
 THEMES = ("textual-dark", "textual-light")
 SIZES = ((80, 24), (120, 40))

@@ -10,13 +10,16 @@ import pytest
 from textual.pilot import Pilot
 
 from specchat.chat import Chat
+from specchat.context_policy import Policy
 from specchat.conversation import Role
+from specchat.history.keeper import Keeper
 from specchat.kept import Kept
 from specchat.loading import EngineOptions, load_engines
 from specchat.session import ChatSession, ReplySettings
+from specchat.talk import Talk
 from specchat.tui.app import SpecchatApp
 from specchat.tui.messages import TryEnded, TryMoved
-from specchat.tui.replaying import MOST, ReplayJob, Written, last_replies
+from specchat.tui.replaying import MOST, NONE_YET, ReplayJob, Written, kept_replies, last_replies
 from specchat.tui.widgets.status import Status
 from speculation.llama import EngineLog
 from speculation.sampling import GREEDY
@@ -108,6 +111,30 @@ def test_the_last_replies_are_those_whose_tokens_are_known_the_newest_last() -> 
     assert len(found) == MOST
     assert [each.tokens for each in found][-2:] == [(MOST - 1,), (MOST + 1,)]
     assert [message.text for message in found[-1].history] == ["be brief", f"question {MOST + 1}"]
+
+
+def test_kept_replies_of_the_model_are_tried_before_those_of_private_chats(
+    session: ChatSession, files: dict[str, Path], tmp_path: Path
+) -> None:
+    keeper = Keeper(tmp_path / "chats" / "chats.db")
+    talk = Talk(session, keeper)
+    for question in ("one two three", "the world"):
+        talk.ask(question, (), Policy.STOP)
+        list(talk.answer())
+    name = session.engines.target.weights.name
+
+    found = kept_replies(keeper, name, MOST)
+    job = ReplayJob(str(files["near"]), None, found[:1], lambda model, most: kept_replies(keeper, model, most))
+
+    assert [each.history[-1].text for each in found] == ["one two three", "the world"]
+    assert kept_replies(keeper, name, 1) == found[1:]
+    assert kept_replies(keeper, "another", MOST) == []
+    assert run(job, session)[-1].text.startswith("on your last 3 replies near would have given ")
+    assert keeper.close()
+
+
+def test_without_a_reply_there_is_nothing_to_try(session: ChatSession, files: dict[str, Path]) -> None:
+    assert run(ReplayJob(str(files["near"]), None, []), session)[-1].text == NONE_YET
 
 
 class Caught:

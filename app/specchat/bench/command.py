@@ -19,9 +19,11 @@ from specchat.bench.measure import Cell, measure_workloads, summary
 from specchat.bench.workloads import ACCEPTANCE, WORKLOADS, Workload
 from specchat.console import on_interrupt, say
 from specchat.errors import InputRefused, UsageError
+from specchat.exit_codes import ExitCode
 from specchat.loading import Engines
-from specchat.opening import Shelf, load_draft, open_session
+from specchat.opening import load_draft, open_here
 from specchat.session import Guess, ReplySettings
+from specchat.shelf import Shelf
 from speculation.sampling import GREEDY
 from speculation.types import Interrupted
 
@@ -42,11 +44,17 @@ def main(args: argparse.Namespace) -> int:
         from specchat.statistics.history_bench import history
 
         return history(args)
+    if args.endpoint is not None:
+        from specchat.bench.remote import bench_server
+
+        if args.suite == "acceptance":
+            raise UsageError("the suite acceptance needs both models on this machine; a server shows no probabilities")
+        return bench_server(args, _workloads(args))
     checks = [parsed(text) for text in args.asserts]
     if args.suite == "acceptance":
         return _acceptance(args)
     workloads = _workloads(args)
-    session = open_session(argparse.Namespace(**{**vars(args), "guess": "off"}))
+    session = open_here(argparse.Namespace(**{**vars(args), "guess": "off"}))
     engines = session.engines
     try:
         guessers = _guessers(args, engines)
@@ -79,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
     failed = [text for text, check in zip(args.asserts, checks, strict=True) if not check(cells)]
     for text in failed:
         say(f"not met: {text}")
-    return 1 if failed else 0
+    return ExitCode.CHECK_FAILED if failed else ExitCode.DONE
 
 
 def parsed(text: str) -> Callable[[Sequence[Cell]], bool]:
@@ -166,7 +174,7 @@ def _guessers(args: argparse.Namespace, engines: Engines) -> list[Guess]:
 
 
 def _acceptance(args: argparse.Namespace) -> int:
-    session = open_session(argparse.Namespace(**{**vars(args), "guess": "off"}))
+    session = open_here(argparse.Namespace(**{**vars(args), "guess": "off"}))
     engines = session.engines
     try:
         if engines.draft is None:

@@ -66,7 +66,7 @@ class Clock:
 class Recording:
     """A model that is certain of the next token of a text, and takes what a price list says."""
 
-    can_rewind = True
+    can_rewind = can_tree = True
 
     def __init__(
         self, text: Sequence[int], n_vocab: int, cost: CostTable, clock: Clock, max_rows: int = LONGEST_COPY + 1
@@ -81,12 +81,25 @@ class Recording:
 
     def forward(self, tokens: Sequence[int] | Tokens, *, n_rows: int) -> Logits:
         self.n_past += len(tokens)
-        rows = np.zeros((n_rows, self.n_vocab), dtype=np.float32)
-        for i in range(n_rows):
-            after = self.n_past - n_rows + i + 1  # tokens before the one that this row is about
-            rows[i, self._text[min(after, len(self._text) - 1)]] = 30.0
-        if n_rows:
-            self._clock.now_s += self._cost.forward_s(n_rows)
+        return self._rows(range(self.n_past - n_rows + 1, self.n_past + 1))
+
+    def forward_tree(self, pending: int, tokens: Sequence[int], parents: Sequence[int]) -> Logits:
+        self.n_past += 1
+        after = [self.n_past]
+        for parent in parents:
+            after.append(after[parent + 1] + 1)
+        return self._rows(after)
+
+    def keep(self, path: Sequence[int]) -> None:
+        self.n_past += len(path)
+
+    def _rows(self, after: Sequence[int]) -> Logits:
+        """Rows behind so many tokens of the text each, whatever was written there."""
+        rows = np.zeros((len(after), self.n_vocab), dtype=np.float32)
+        for row, n in zip(rows, after, strict=True):
+            row[self._text[min(n, len(self._text) - 1)]] = 30.0
+        if len(after):
+            self._clock.now_s += self._cost.forward_s(len(after))
         return rows
 
     def rewind(self, n_past: int) -> None:

@@ -9,17 +9,16 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specchat.attachments import label
 from specchat.console import can_ask, confirmed, printable, say
 from specchat.errors import Declined, UsageError
+from specchat.folders import history_path
 from specchat.history.choosing import chosen
-from specchat.history.errors import ImportRefused
-from specchat.history.records import ChatRecord, ChatSummary, Hit
-from specchat.history.store import Store, history_path
+from specchat.history.records import ChatSummary, Hit
+from specchat.history.store import Store
 from specchat.history.telling import moment
 from specchat.rewrite.disk import Folder, create
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 _DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 _DAY_S = 86_400
 _MOST_TITLES = 5  # named in a question
-_AT_ONCE = 100  # chats of a file that are stored together
 
 
 def list_chats(args: Namespace) -> int:
@@ -127,28 +125,15 @@ def export_chat(args: Namespace) -> int:
 
 def import_chats(args: Namespace) -> int:
     """Take up the chats of a file; those that are here already are left as they are."""
-    from specchat.history.importing import read_chats
+    from specchat.history.taking import take_up
 
-    taken = known = empty = 0
-    chats, problem, more = read_chats(Path(args.file)), None, True
     with opened_store() as store:
-        while more:
-            waiting: list[ChatRecord] = []
-            try:
-                waiting.extend(islice(chats, _AT_ONCE))  # what came before a fault stays in it
-            except ImportRefused as error:
-                problem = error
-            full = [record for record in waiting if record.turns]
-            new = store.put_new(full)
-            taken, known, empty = taken + new, known + len(full) - new, empty + len(waiting) - len(full)
-            more = len(waiting) == _AT_ONCE and problem is None
-    if problem is not None:
-        if taken:
-            say(f"{_count(taken)} taken up before this:")
-        raise problem
-    left = [f"{known} {'was' if known == 1 else 'were'} here already"] if known else []
-    left += [f"{empty} had no messages"] if empty else []
-    say("; ".join([f"{_count(taken)} taken up", *left]))
+        taken = take_up(store, Path(args.file))
+    if taken.problem is not None:
+        if taken.new:
+            say(f"{_count(taken.new)} taken up before this:")
+        raise taken.problem
+    say(taken.line)
     return 0
 
 
@@ -161,9 +146,9 @@ def _delete(store: Store, chats: Sequence[ChatSummary], args: Namespace) -> None
         if not confirmed(f"Delete {titles}{more} for good?", by_enter=False):
             raise Declined("nothing deleted")
     from specchat.history.forgetting import forget_chats
-    from specchat.states import StateFiles, states_folder
+    from specchat.states import kept_states
 
-    gone = forget_chats(store, StateFiles(states_folder()), [chat.id for chat in chats])
+    gone = forget_chats(store, kept_states(), [chat.id for chat in chats])
     say(f"{_count(gone)} deleted")
 
 

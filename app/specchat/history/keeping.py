@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -172,10 +172,12 @@ class Writing:
         self._do = do
         self._scribe = scribe
 
-    def step(self, text: str, step: Step | None) -> None:
-        """Keep what a step wrote. Callable from any thread; takes microseconds."""
+    def step(self, text: str, step: Step | None, spans: Sequence[Span] = ()) -> None:
+        """Keep what a step wrote, and who proposed it. Callable from any thread; takes microseconds."""
         turn_id, scribe = self._turn_id, self._scribe
-        self._do(Action(lambda connection: scribe.write(connection, turn_id, text, step), scribe, is_synced=False))
+        self._do(
+            Action(lambda connection: scribe.write(connection, turn_id, text, step, spans), scribe, is_synced=False)
+        )
 
     def end(self, turn: Turn, reply: Reply | None, spans: Iterable[Span] = ()) -> None:
         """Keep the turn as it is now, with figures and provenance; None: it went wrong. In the chat's thread."""

@@ -8,13 +8,14 @@ import secrets
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from specchat.attachments import Attachment
 from specchat.conversation import Role
 from specchat.history.packing import NO_STEPS, pack_steps, pack_tokens, unpack_steps, unpack_tokens
 from specchat.history.records import About, ChatRecord, PartRecord, TurnRecord
 from specchat.history.spans import spans_as_json, spans_from_json
+from specchat.provenance import Span, clipped
 from speculation.stats import Totals, totals
 
 _CHAT = "key, created, changed, title, named, system, model, unsent, settings, pinned, latest, tip"
@@ -25,6 +26,14 @@ _PART = (
     "accept_s, plain_steps, plain_s, accepted_by, spans, packed"
 )
 _HALVES = re.compile("[\ud800-\udfff]")
+
+
+class _Piece(NamedTuple):
+    """What one step of a reply wrote."""
+
+    text: str
+    packed: bytes | None
+    spans: str | None
 
 
 def insert_chat(connection: sqlite3.Connection, chat: ChatRecord) -> int:
@@ -90,6 +99,23 @@ def put_part(connection: sqlite3.Connection, row: int, number: int, part: PartRe
     _insert(connection, "replies", _PART, values)
 
 
+def insert_piece(
+    connection: sqlite3.Connection,
+    row: int,
+    part: int,
+    number: int,
+    text: str,
+    packed: bytes | None,
+    spans: Iterable[Span],
+) -> None:
+    """Store what one step of a reply wrote."""
+    found = spans_as_json(spans)
+    connection.execute(
+        "INSERT INTO pieces (turn, part, number, text, packed, spans) VALUES (?, ?, ?, ?, ?, ?)",
+        (row, part, number, storable(text), packed, None if found is None else json.dumps(found)),
+    )
+
+
 def read_chat(connection: sqlite3.Connection, chat_id: int) -> ChatRecord | None:
     """A chat with all its turns, what is being written included; None where there is none."""
     found = connection.execute(f"SELECT {_CHAT} FROM chats WHERE id = ?", (chat_id,)).fetchone()
@@ -113,10 +139,10 @@ def _read_turns(connection: sqlite3.Connection, chat_id: int) -> tuple[TurnRecor
     turns = {}
     for row, *found in connection.execute(f"SELECT row, {_TURN} FROM turns WHERE chat = ? ORDER BY id", (chat_id,)):
         turns[row] = _turn(found, parts.get(row, []))
-    pieces = f"SELECT turn, text, packed FROM pieces WHERE turn IN ({mine}) ORDER BY turn, part, number"
-    texts: dict[int, list[tuple[str, bytes | None]]] = {}
-    for row, text, packed in connection.execute(pieces, (chat_id,)):
-        texts.setdefault(row, []).append((text, packed))
+    pieces = f"SELECT turn, text, packed, spans FROM pieces WHERE turn IN ({mine}) ORDER BY turn, part, number"
+    texts: dict[int, list[_Piece]] = {}
+    for row, *piece in connection.execute(pieces, (chat_id,)):
+        texts.setdefault(row, []).append(_Piece(*piece))
     return tuple(_grown(turn, texts[row]) if row in texts else turn for row, turn in turns.items())
 
 
@@ -133,17 +159,18 @@ def fold_pieces(connection: sqlite3.Connection) -> None:
         put_part(connection, row, len(turn.parts) - 1, turn.parts[-1])
 
 
-def _grown(turn: TurnRecord, pieces: Iterable[tuple[str, bytes | None]]) -> TurnRecord:
+def _grown(turn: TurnRecord, pieces: Iterable[_Piece]) -> TurnRecord:
     """A reply with the pieces that its last part was written in."""
-    text = [turn.text]
-    last = turn.parts[-1]
-    steps = list(unpack_steps(last.steps))
-    for piece, packed in pieces:
-        text.append(piece)
-        steps.extend(unpack_steps(packed or NO_STEPS))
-    part = replace(last, steps=pack_steps(steps), totals=totals(steps))
-    # Without a vocabulary nobody can say whether the tokens spell the text, some of which may have been held back.
-    return replace(turn, text="".join(text), tokens=None, parts=(*turn.parts[:-1], part))
+    text, last = turn.text, turn.parts[-1]
+    steps, spans = list(unpack_steps(last.steps)), list(last.spans)
+    for piece in pieces:
+        text += piece.text
+        steps.extend(unpack_steps(piece.packed or NO_STEPS))
+        spans.extend(spans_from_json(json.loads(piece.spans)) if piece.spans else ())
+    # Of the last characters some may have been held back.
+    part = replace(last, steps=pack_steps(steps), totals=totals(steps), spans=tuple(clipped(spans, len(text))))
+    # Without a vocabulary nobody can say whether the tokens spell the text.
+    return replace(turn, text=text, tokens=None, parts=(*turn.parts[:-1], part))
 
 
 def _turn(found: Sequence[Any], parts: Sequence[PartRecord]) -> TurnRecord:

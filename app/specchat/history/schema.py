@@ -92,7 +92,9 @@ _FIRST: Migration = (
     ) WITHOUT ROWID""",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST,)
+_SPANS_OF_PIECES: Migration = ("ALTER TABLE pieces ADD COLUMN spans TEXT",)  # who proposed what a step wrote
+
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _SPANS_OF_PIECES)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -16,6 +16,7 @@ from specchat.history import rows
 from specchat.history.packing import pack_steps
 from specchat.history.records import About, ChatRecord, PartRecord, TurnRecord
 from specchat.history.spans import with_turns
+from specchat.provenance import Span
 from speculation.types import Step
 
 
@@ -87,6 +88,9 @@ class Scribe:
             self._remove(connection, chat_id, turn_id)
         stored = replace(facts, latest=self._id(facts.latest), tip=self._id(facts.tip))
         rows.update_chat(connection, chat_id, stored)
+        if not (self._known or facts.is_named or facts.is_pinned):  # the first question was taken back
+            empty = "NOT EXISTS (SELECT 1 FROM turns WHERE chat = chats.id)"
+            connection.execute(f"DELETE FROM chats WHERE id = ? AND {empty}", (chat_id,))
 
     def begin(self, connection: sqlite3.Connection, turn_id: int, about: About, now: float) -> None:
         """A reply is being written, or goes on."""
@@ -97,17 +101,19 @@ class Scribe:
         self._parts[turn_id] = _Part(PartRecord(about, begun=now), number)
         rows.put_part(connection, row, number, self._parts[turn_id].begun)
 
-    def write(self, connection: sqlite3.Connection, turn_id: int, text: str, step: Step | None) -> None:
+    def write(
+        self, connection: sqlite3.Connection, turn_id: int, text: str, step: Step | None, spans: Sequence[Span]
+    ) -> None:
         """The next piece of a reply."""
         if turn_id not in self._parts:
             return
         packed = None if step is None else pack_steps((step,))
         try:
-            self._add_piece(connection, turn_id, text, packed)
+            self._add_piece(connection, turn_id, text, packed, spans)
         except sqlite3.IntegrityError:  # another process has deleted the chat
             begun = self._parts[turn_id].begun
             self.begin(connection, turn_id, begun.about, begun.begun)
-            self._add_piece(connection, turn_id, text, packed)
+            self._add_piece(connection, turn_id, text, packed, spans)
 
     def end(self, connection: sqlite3.Connection, turn: TurnRecord, part: PartRecord, steps: Sequence[Step]) -> None:
         """A reply is finished; the turn has its whole text."""
@@ -123,10 +129,11 @@ class Scribe:
         self._known[turn.id] = replace(turn, parts=(*self._known[turn.id].parts[: begun.number], part))
         connection.execute("UPDATE chats SET changed = ? WHERE id = ?", (part.ended, chat_id))
 
-    def _add_piece(self, connection: sqlite3.Connection, turn_id: int, text: str, packed: bytes | None) -> None:
-        part = self._parts[turn_id]
-        values = (self._placed(connection, turn_id).row, part.number, part.pieces, rows.storable(text), packed)
-        connection.execute("INSERT INTO pieces VALUES (?, ?, ?, ?, ?)", values)
+    def _add_piece(
+        self, connection: sqlite3.Connection, turn_id: int, text: str, packed: bytes | None, spans: Sequence[Span]
+    ) -> None:
+        part, row = self._parts[turn_id], self._placed(connection, turn_id).row
+        rows.insert_piece(connection, row, part.number, part.pieces, text, packed, with_turns(spans, self._id))
         part.pieces += 1
 
     def _chat(self, connection: sqlite3.Connection) -> int:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
-
-import platformdirs
 
 from specchat.history import rows
 from specchat.history.database import is_damage, is_of_file, open_database, patiently, refusals
@@ -198,10 +195,3 @@ class Store:
 def _summary(found: Sequence[Any]) -> ChatSummary:
     chat_id, title, created, changed, messages, model, tokens_per_step, pinned = found
     return ChatSummary(chat_id, title, created, changed, messages, model, tokens_per_step, bool(pinned))
-
-
-def history_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """The file of the chats, in a folder of its own: below SPECCHAT_DATA_DIR, or where the system has such files."""
-    chosen = environ.get("SPECCHAT_DATA_DIR")
-    data = Path(os.path.expanduser(chosen)) if chosen else platformdirs.user_data_path("specchat", appauthor=False)
-    return data / "chats" / "chats.db"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specchat.console import say
+from specchat.editor import editor_name
 from specchat.rewrite.flags import Flag
 from specchat.rewrite.hunks import Decision, Hunk, Review
 from specchat.rewrite.patch import drawn
@@ -89,7 +89,7 @@ def _answer(question: str) -> str:
 
 def _edited(review: Review, hunk: Hunk) -> Review:
     """The review with what an editor made of a hunk, accepted; the same one where that failed."""
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    editor = editor_name()
     name = review.source.place.named.name if review.source.place is not None else "text"
     with tempfile.TemporaryDirectory(prefix="specchat-") as folder:
         path = Path(folder) / f"change{Path(name).suffix}"

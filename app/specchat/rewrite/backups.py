@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from specchat.attachments import label
 from specchat.errors import UsageError
 from specchat.rewrite.disk import PART, Folder, Place, read_all, regular, write_all
 from specchat.rewrite.errors import ChangedOnDisk, NotWritten
-from specchat.rewrite.journal import new_id
+from specchat.rewrite.journal import ORPHAN_S, new_id
 
 _MOST_SUFFIX = 32  # characters
+_PART = re.compile(r"\.specchat-[0-9a-f]{8}\.part")
 
 
 def checked_suffix(suffix: str) -> str:
@@ -53,6 +57,7 @@ def make_backup(place: Place, data: bytes, suffix: str) -> bool:
         with Folder(path.parent) as folder:
             if _is_there(folder, path, data):
                 return False
+            _sweep(folder)
             try:
                 _write(folder, part, data, stat.S_IMODE(os.stat(place.real).st_mode))
                 folder.link(part, path.name)  # which replaces nothing
@@ -61,6 +66,14 @@ def make_backup(place: Place, data: bytes, suffix: str) -> bool:
             return True
     except OSError as error:
         raise _refusal(path, error) from error
+
+
+def _sweep(folder: Folder) -> None:
+    """Remove what killed processes left there, of this kind and of writes that nobody remembers any more."""
+    for name in filter(_PART.fullmatch, os.listdir(folder.path)):
+        with suppress(OSError):
+            if time.time() - folder.stat(name).st_mtime > ORPHAN_S:
+                folder.remove(name)
 
 
 def _write(folder: Folder, name: str, data: bytes, mode: int) -> None:

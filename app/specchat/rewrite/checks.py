@@ -6,13 +6,15 @@ Findings, each with a line and a reason; nothing is changed here.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from specchat.attachments import label
 from specchat.errors import UsageError
+from specchat.rewrite.expressions import Expression, Span
 from specchat.rewrite.merge import Change
 from specchat.rewrite.placeholders import is_ellipsis, is_placeholder
 from specchat.rewrite.source import SourceFile, joined
@@ -71,7 +73,22 @@ class Rails:
 
     max_change: float | None = None  # percent of the lines
     keep: frozenset[Kept] = frozenset()
-    protect: tuple[re.Pattern[str], ...] = ()
+    protect: tuple[Expression, ...] = ()
+    spans: tuple[tuple[Span, ...], ...] | None = None  # where each of these matches in a file, once that is known
+
+    def beside(self, others: Rails) -> Rails:
+        """These and others together; of two limits this one."""
+        return Rails(
+            max_change=others.max_change if self.max_change is None else self.max_change,
+            keep=self.keep | others.keep,
+            protect=tuple(dict.fromkeys((*self.protect, *others.protect))),
+        )
+
+    def on(self, source: SourceFile) -> Rails:
+        """The same for one file, so that nothing is looked for in it later. Raises UsageError as `Expression.spans`."""
+        if self.spans is not None:
+            return self
+        return replace(self, spans=tuple(each.spans(source.text, source.name) for each in self.protect))
 
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:0[xXbBoO][0-9a-fA-F_]+|\d[\d_]*(?:[.,]\d+)*(?:[eE][-+]?\d+)?)")
@@ -86,13 +103,7 @@ def rails(max_change: float | None = None, keep: Iterable[str] = (), protect: It
     names = list(keep)
     if unknown := [name for name in names if name not in set(Kept)]:
         raise UsageError(f"--keep knows {', '.join(Kept)}, and not {label(unknown[0])}")
-    patterns: list[re.Pattern[str]] = []
-    for each in protect:
-        try:
-            patterns.append(re.compile(each, re.MULTILINE))
-        except (re.error, RecursionError, OverflowError) as error:
-            raise UsageError(f"--protect {label(each)} is no regular expression: {error}") from error
-    return Rails(max_change, frozenset(map(Kept, names)), tuple(patterns))
+    return Rails(max_change, frozenset(map(Kept, names)), tuple(Expression(each, "--protect") for each in protect))
 
 
 def check(
@@ -117,7 +128,7 @@ def check(
             reason = f"{share:.0f} % of the lines change, {guard.max_change:g} % may"
             findings.append(Finding(Problem.MAX_CHANGE, changes[0].start + 1, reason))
     findings += _unkept(old, changes, guard.keep)
-    findings += _unprotected(source, changes, guard.protect)
+    findings += _unprotected(source, changes, guard.on(source).spans or ())
     return sorted(findings, key=lambda finding: finding.line)
 
 
@@ -184,20 +195,20 @@ def _unkept(old: Sequence[str], changes: Iterable[Change], kinds: Iterable[Kept]
 
 
 def _unprotected(
-    source: SourceFile, changes: Sequence[Change], protect: Iterable[re.Pattern[str]]
+    source: SourceFile, changes: Sequence[Change], protected: Iterable[Sequence[Span]]
 ) -> Iterator[Finding]:
     starts = [0]
     for line in source.texts:
         starts.append(starts[-1] + len(line) + 1)
     text = source.text
-    for pattern in protect:
-        for found in pattern.finditer(text):
-            for each in changes:
-                begun, done = starts[each.start], starts[each.end]
-                touched = found.start() < done and begun < found.end()
-                inside = begun == done and found.start() < begun < found.end()
-                if found[0] and (touched or inside):
-                    yield Finding(Problem.PROTECTED, each.start + 1, f"{_short(found[0])} is protected")
+    for spans in protected:
+        for each in changes:
+            begun, done = starts[each.start], starts[each.end]
+            for i in range(bisect_right(spans, begun, key=lambda span: span[1]), len(spans)):
+                start, end = spans[i]
+                if start >= done:
+                    break
+                yield Finding(Problem.PROTECTED, each.start + 1, f"{_short(text[start:end])} is protected")
 
 
 def _list(items: Counter[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -41,16 +42,28 @@ def chosen(words: Iterable[str], listed: Iterable[str], exclude: Sequence[str], 
     return list({_identity(name): name for name in reversed(left)}.values())[::-1]
 
 
+def check_folder() -> None:
+    """Raise InputRefused where the folder that one is in is gone: no name could be looked up from there."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise InputRefused("the folder that you are in is gone; go to one that is there") from error
+
+
 def is_about_files(word: str) -> bool:
     """Whether a word where an instruction may stand is meant for a file: it names one, or is a single word."""
     return word == STANDARD_INPUT or os.path.lexists(word) or len(word.split()) < 2
 
 
-def _identity(name: str) -> str:
-    try:
-        return name if name == STANDARD_INPUT else os.path.realpath(name)
-    except ValueError:  # a NUL character; it is refused when its turn comes
+def _identity(name: str) -> str | tuple[int, int]:
+    """What two names of one file share."""
+    if name == STANDARD_INPUT:
         return name
+    try:
+        known, real = os.stat(name), os.path.realpath(name)
+    except (OSError, ValueError):  # it is refused when its turn comes
+        return name
+    return (known.st_dev, known.st_ino) if known.st_nlink > 1 else real
 
 
 def _in_folder(folder: str, *, ignores: bool) -> list[str]:
@@ -92,6 +105,8 @@ def _unfit(name: str) -> str:
     if os.path.islink(name):
         return "links"  # which may lead anywhere
     try:
+        if not stat.S_ISREG(os.stat(name).st_mode):
+            return "no regular files"  # opening a pipe would wait for its other end
         with open(name, "rb") as file:
             head = file.read(_HEAD)
             size = os.fstat(file.fileno()).st_size

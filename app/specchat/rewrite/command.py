@@ -8,24 +8,28 @@ from dataclasses import replace
 
 from specchat.attachments import label
 from specchat.console import printable, say
-from specchat.errors import Refusal, UsageError
+from specchat.dialogue import Dialogue
+from specchat.errors import InputRefused, Refusal, UsageError
+from specchat.exit_codes import ExitCode
+from specchat.folders import undo_folder, unfinished_folder
 from specchat.opening import close_session, open_session
+from specchat.rewrite.choosing import check_folder
 from specchat.rewrite.dry_run import dry_run
-from specchat.rewrite.folders import undo_folder, unfinished_folder
 from specchat.rewrite.inputs import Job, Mode, job_of, read_piped
 from specchat.rewrite.one_file import OneFile, failed, kept
 from specchat.rewrite.recipes import Recipe, load_recipes
-from specchat.rewrite.results import INTERRUPTED, Result, Status, exit_code
+from specchat.rewrite.results import Result, Status, exit_code
 from specchat.rewrite.telling import tell, tell_end
 from specchat.rewrite.undo import UndoStore
 from specchat.rewrite.unfinished import UnfinishedStore
-from specchat.session import ChatSession
+from specchat.rewrite.write import check_file
 
 
 def rewrite(args: Namespace) -> int:
     """Rewrite files as the arguments say. Returns the exit code."""
     if args.recipes:
         return list_recipes(as_json=args.json)
+    check_folder()
     job = job_of(args)
     store, unfinished = UndoStore(undo_folder()), UnfinishedStore(unfinished_folder())
     store.prune()  # which settles first what a killed process left
@@ -68,14 +72,14 @@ def _variables(recipe: Recipe) -> str:
     return f"; -p {' -p '.join(told)}" if told else ""
 
 
-def _rewritten(job: Job, session: ChatSession, one_file: OneFile, early: dict[str, Result]) -> list[Result]:
+def _rewritten(job: Job, session: Dialogue, one_file: OneFile, early: dict[str, Result]) -> list[Result]:
     """What became of each file; a failure of one does not stop the others."""
     results: list[Result] = []
     for name in job.names:
         result = early.get(name) or one_file.rewrite(name)
         results.append(result)
         tell(result, job, session)
-        if result.code == INTERRUPTED or one_file.enough:
+        if result.code == ExitCode.INTERRUPTED or one_file.enough:
             break
     for notice in session.notices:
         say(f"note: {notice}")
@@ -83,19 +87,23 @@ def _rewritten(job: Job, session: ChatSession, one_file: OneFile, early: dict[st
 
 
 def _without_model(job: Job, unfinished: UnfinishedStore, piped: bytes) -> dict[str, Result]:
-    """The files that need no model: those that cannot be read, and of several those with no part to be rewritten."""
+    """The files that need no model: those that cannot be read or written, and of several those with no part."""
     found: dict[str, Result] = {}
     for name in job.names:
         source = None
         try:
             partial = kept(job, unfinished, name)
             source = job.read(name, piped, None if partial is None else partial.encoding)
+            if job.mode.writes and source.place is not None:
+                check_file(source.place, source.data)
             job.where.parts(source)
+            job.terms.guard.on(source)
         except UsageError:
             raise
         except Refusal as error:
             result = failed(label(name), error)
-            if source is not None and len(job.names) > 1:  # it is a text, and nothing in it is meant
+            # Of several it is no failure that one is a text in which nothing is meant.
+            if source is not None and len(job.names) > 1 and isinstance(error, InputRefused):
                 result = Result(source.name, Status.UNCHANGED, 0, result.said)
             found[name] = replace(result, path=name)
     return found

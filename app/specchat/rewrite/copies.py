@@ -31,6 +31,15 @@ class Copies:
         self._authorship: Authorship | None = None
 
     @property
+    def has_begun(self) -> bool:
+        """Whether anything was written."""
+        return bool(self.steps)
+
+    def hear(self, text: str) -> str:
+        """Take up text, which the steps have too; what of it is part of the file: all."""
+        return text
+
+    @property
     def text(self) -> str:
         """What was written."""
         return "" if self._authorship is None else self._authorship.text

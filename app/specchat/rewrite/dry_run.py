@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from specchat.attachments import label
+from specchat.dialogue import Dialogue
 from specchat.errors import Refusal
-from specchat.opening import Shelf, close_session, is_path, open_session
+from specchat.opening import close_session, open_session
 from specchat.repositories import is_spec
 from specchat.rewrite.forecast import forecast, told
 from specchat.rewrite.inputs import Job
@@ -20,7 +21,7 @@ from specchat.rewrite.part import Part, whole
 from specchat.rewrite.results import SCHEMA, Result, Status, exit_code
 from specchat.rewrite.source import SourceFile, joined
 from specchat.rewrite.telling import tell, tell_end
-from specchat.session import ChatSession
+from specchat.shelf import Shelf, is_path
 
 _TOKEN_CHARACTERS = 3.5  # of most texts, where no vocabulary is at hand
 
@@ -46,7 +47,7 @@ def dry_run(args: Namespace, job: Job, piped: bytes) -> int:
     return exit_code(results)
 
 
-def _plan(session: ChatSession | None, job: Job, source: SourceFile, parts: Sequence[Part]) -> dict[str, Any]:
+def _plan(session: Dialogue | None, job: Job, source: SourceFile, parts: Sequence[Part]) -> dict[str, Any]:
     """The plan of one file. Raises InputRefused where it does not fit the context."""
     lines = sum(part.end - part.start for part in parts)
     found: dict[str, Any] = {"schema": SCHEMA, "type": "plan", "path": source.name, "encoding": source.encoding}
@@ -55,7 +56,7 @@ def _plan(session: ChatSession | None, job: Job, source: SourceFile, parts: Sequ
         texts = [text for part in parts for text in source.texts[part.start : part.end]]
         found["tokens"] = round(len(joined(texts)) / _TOKEN_CHARACTERS)
         return found
-    rewriting = rewriting_of(session, source, job.instruction, parts, job.guard, chunks=job.chunks)
+    rewriting = rewriting_of(session, source, job.instruction, parts, job.terms.guard, chunks=job.chunks)
     found |= {"tokens": rewriting.file_tokens, "context_tokens": rewriting.needed_tokens, "chunks": rewriting.chunks}
     if (expected := forecast(session, rewriting)) is not None:
         found["seconds"] = {"unchanged": round(expected.unchanged_s, 2), "changed": round(expected.changed_s, 2)}
@@ -76,7 +77,9 @@ def _tell_plan(plan: dict[str, Any], job: Job) -> None:
 
 
 def _is_here(args: Namespace) -> bool:
-    """Whether the model can be loaded without fetching anything."""
+    """Whether the model can be loaded without fetching anything; a server is not asked for a plan."""
+    if args.endpoint is not None:
+        return False
     shelf = Shelf()
     target = args.model or shelf.catalogue.default_target
     if is_path(target):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from specchat.errors import Refusal
+from specchat.exit_codes import ExitCode
 
 
 class OutputRefused(Refusal):
     """What the model wrote is not put into the file; the text says why."""
 
-    exit_code = 5
+    exit_code = ExitCode.OUTPUT
 
 
 class NotWritten(OutputRefused):
@@ -18,4 +19,4 @@ class NotWritten(OutputRefused):
 class ChangedOnDisk(Refusal):
     """The file is not what was read; nothing was written."""
 
-    exit_code = 7
+    exit_code = ExitCode.CHANGED_ON_DISK

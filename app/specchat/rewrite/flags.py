@@ -53,6 +53,10 @@ class Flag:
     p_old: float | None = None
     p_new: float | None = None
 
+    def __str__(self) -> str:
+        """What it is, in a few words."""
+        return f"{'edit elsewhere' if self.kind is Kind.ELSEWHERE else f'{self.kind} edit'}: {self.reason}"
+
 
 _WORDS = re.compile(r"\w+(?:[-.'’/:@]+\w+)*|!=|==|!|[^\w\s]")
 _NUMBER = re.compile(r".*\d")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specchat.bench.replay import Clock, Recording
+from specchat.dialogue import Dialogue
 from specchat.rewrite.copies import file_begins
 from specchat.rewrite.generate import Rewriting
 from specchat.rewrite.long import AnyRewriting
@@ -44,10 +45,12 @@ class Forecast:
         )
 
 
-def forecast(session: ChatSession, rewriting: AnyRewriting) -> Forecast | None:
-    """What a rewrite that was planned will take; None for a model without a price list. Nothing is evaluated."""
-    cost = session.engines.cost
-    if cost is None:
+def forecast(session: Dialogue, rewriting: AnyRewriting) -> Forecast | None:
+    """What a rewrite that was planned will take; None on a server, and for a model without a price list.
+
+    Nothing is evaluated.
+    """
+    if not isinstance(session, ChatSession) or (cost := session.engines.cost) is None:
         return None
     pieces = [rewriting] if isinstance(rewriting, Rewriting) else list(rewriting.planned)
     # The prompt has the template's tokens too, which say nothing to lookups.

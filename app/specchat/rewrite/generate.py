@@ -11,16 +11,20 @@ from dataclasses import replace
 from typing import cast
 
 from specchat.conversation import Message, Role
+from specchat.dialogue import Dialogue
 from specchat.errors import InputRefused
 from specchat.rewrite.checks import Rails
 from specchat.rewrite.copies import Copies, file_begins
 from specchat.rewrite.follow import Follower, Progress
+from specchat.rewrite.heard import Heard
 from specchat.rewrite.merge import with_rest
 from specchat.rewrite.outcome import Outcome, Record, completed, cut_off, settled
 from specchat.rewrite.part import Around, Part, all_around, told_of, whole
 from specchat.rewrite.partial import Partial, Piece, sha256_of
 from specchat.rewrite.prompt import Asked, ask_for
 from specchat.rewrite.source import SourceFile, joined
+from specchat.rewrite.terms import Terms
+from specchat.rewrite.took import Took
 from specchat.session import ChatSession, Event, Reading, Reply, Wrote
 from speculation.sampling import GREEDY
 from speculation.stats import Totals
@@ -42,7 +46,7 @@ class Rewriting:
 
     def __init__(
         self,
-        session: ChatSession,
+        session: Dialogue,
         source: SourceFile,
         instruction: str,
         part: Part | None = None,
@@ -62,17 +66,23 @@ class Rewriting:
         self._old = source.texts[self.part.start : self.part.end]
         self._asked = ask_for(self._old, instruction, told_of(source, self.part, self.around), source.text)
         system = [message for message in session.messages if message.role is Role.SYSTEM]
-        encode = session.engines.target.weights.vocabulary.encode
-        opening = tuple(int(token) for token in encode(self._asked.opening))
+        model = session.model
         asked = [*system, Message(Role.USER, self._asked.message)]
-        self._messages = [*asked, Message(Role.ASSISTANT, self._asked.opening, opening)]
-        self.prompt = session.engines.format.prompt(asked)
-        self.prompt_tokens = len(self.prompt) + len(opening)
-        self._file_at = file_begins(self.prompt, session.engines.target.weights.vocabulary.piece, self._asked)
-        self.file_tokens = len(encode(joined(self._old)))
+        begun = Message(Role.ASSISTANT, self._asked.opening, model.ids(self._asked.opening))
+        self._messages = [*asked, begun] if session.can_begin_replies else asked
+        self.prompt = model.prompt_ids(asked)
+        self.prompt_tokens = model.prompt_length(asked) + model.count(self._asked.opening)
+        self.file_tokens = model.count(joined(self._old))
         self._refuse_what_does_not_fit()
         self._follower = Follower(self._old)
-        self._copies = Copies(session, self._asked, self._old, system[0].text if system else "")
+        self._file_at: int | None = None
+        self._copies: Copies | Heard
+        if isinstance(session, ChatSession):
+            self._copies = Copies(session, self._asked, self._old, system[0].text if system else "")
+            piece = session.engines.target.weights.vocabulary.piece
+            self._file_at = None if self.prompt is None else file_begins(self.prompt, piece, self._asked)
+        else:
+            self._copies = Heard(self._asked, self._old, is_begun=session.can_begin_replies)
         self._totals = Totals()
         self._replies: list[Reply] = []
         self._whole_copies = 0
@@ -86,7 +96,7 @@ class Rewriting:
     @property
     def has_begun(self) -> bool:
         """Whether the model has written anything."""
-        return bool(self._copies.steps)
+        return self._copies.has_begun
 
     @property
     def needed_tokens(self) -> int:
@@ -126,22 +136,30 @@ class Rewriting:
         return completed(self._record(None), unread_from=written[1])
 
     def piece(self) -> Piece | None:
-        """What is done up to the last line that is an old one again; None where that is nothing."""
+        """What is done up to the last line that is an old one again, or to the end; None where that is nothing."""
+        if self._finish in (Finish.END, Finish.STOP):
+            return completed(self._record(self._finish)).piece
         return settled(self._record(None), *self._follower.settled)
+
+    @property
+    def took(self) -> Took:
+        """What it took so far."""
+        return Took().and_then(self._totals, self._replies)
 
     def partial(self) -> Partial:
         """What can be kept to go on with in another process."""
         piece = self.piece()
         pieces = () if piece is None else (piece,)
-        return Partial(sha256_of(self.source), self.source.encoding, self.instruction, (self.part,), pieces)
+        source, terms = self.source, Terms().guarded_by(self.guard)
+        return Partial(sha256_of(source), source.encoding, self.instruction, (self.part,), pieces, terms, self.took)
 
     @property
     def _finish(self) -> Finish | None:
         return self._replies[-1].finish if self._replies else None
 
     def _refuse_what_does_not_fit(self) -> None:
-        room = self._session.engines.target.n_ctx
-        if self.needed_tokens > room:
+        room = self._session.model.n_ctx
+        if room is not None and self.needed_tokens > room:
             raise InputRefused(
                 f"{self.source.name} has {self.file_tokens} tokens, which are read and written again: with the request "
                 f"that takes {self.needed_tokens}, and the context holds {room}; make it larger (--ctx), or rewrite a "
@@ -151,13 +169,18 @@ class Rewriting:
     def _drive(self) -> Iterator[Reading | Progress]:
         """Let the session go on with the reply, and put back what was its own."""
         session, messages, settings = self._session, self._session.messages, self._session.settings
-        ours = replace(settings, sampling=GREEDY, stop=(self._asked.closing,))
+        ours = replace(settings, sampling=GREEDY, seed=0, stop=(self._asked.closing,))
         session.messages, session.settings = list(self._messages), ours
-        session.copy_only_from(None)
-        if not self.has_begun and self._file_at is not None:
-            session.expect_copy(self._file_at)
+        if isinstance(session, ChatSession):
+            session.copy_only_from(None)
+            if not self.has_begun and self._file_at is not None:
+                session.expect_copy(self._file_at)
+        session.predict(joined(self._old[self._follower.line :]) + self._asked.closing)
+        goes_on = self._messages[-1].role is Role.ASSISTANT
         try:
-            with closing(cast("Generator[Event, None, None]", session.go_on(0))) as events:
+            with closing(
+                cast("Generator[Event, None, None]", session.go_on(0) if goes_on else session.redo())
+            ) as events:
                 for event in events:
                     if isinstance(event, Wrote):
                         yield self._progress(event)
@@ -188,7 +211,7 @@ class Rewriting:
             self._totals.add(step)
             copied = self._copies.feed(step)
             self._whole_copies = self._whole_copies + 1 if 0 < step.drafted == step.accepted else 0
-        self._follower.feed(event.text, copied)
+        self._follower.feed(self._copies.hear(event.text), copied)
         totals, plain_step_s, at = self._totals, plain_step_s_of(self._session, self._totals), self._follower.line
         left = self.file_tokens * (1 - self._copies.done(at))
         first = self.part.start
@@ -231,7 +254,7 @@ class Rewriting:
         )
 
 
-def plain_step_s_of(session: ChatSession, counted: Totals) -> float | None:
+def plain_step_s_of(session: Dialogue, counted: Totals) -> float | None:
     """Seconds of a plain step: measured in a rewrite where it had enough of them."""
     if counted.plain_steps >= _PLAIN_STEPS:
         return counted.plain_s / counted.plain_steps

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import cast
 
+from specchat.dialogue import Dialogue
 from specchat.rewrite.align import Replaced
 from specchat.rewrite.checks import Rails
 from specchat.rewrite.follow import Progress
@@ -22,7 +23,9 @@ from specchat.rewrite.partial import Partial, Piece, sha256_of
 from specchat.rewrite.pieces import Cutter, left_of
 from specchat.rewrite.prompt import Asked
 from specchat.rewrite.source import SourceFile
-from specchat.session import ChatSession, Reading
+from specchat.rewrite.terms import Terms
+from specchat.rewrite.took import Took
+from specchat.session import Reading
 from speculation.context import common_prefix
 from speculation.stats import Totals
 from speculation.types import Finish
@@ -35,7 +38,7 @@ class LongRewriting:
 
     def __init__(
         self,
-        session: ChatSession,
+        session: Dialogue,
         source: SourceFile,
         instruction: str,
         parts: Sequence[Part],
@@ -50,7 +53,7 @@ class LongRewriting:
         self.parts = tuple(parts)
         self.part = Part(self.parts[0].start, self.parts[-1].end)
         self.instruction = instruction
-        self.guard = guard or Rails()
+        self.guard = (guard or Rails()).on(source)
         if partial is not None:
             partial.refuse_other(source, instruction, self.parts)
         self._session = session
@@ -64,6 +67,8 @@ class LongRewriting:
         self._now: Rewriting | None = None
         self._records: list[Record] = []  # of pieces that ended
         self._totals = Totals()
+        self._before = Took() if partial is None else partial.took
+        self._terms = Terms() if partial is None else partial.terms
         self._unread_from: int | None = None
         self._wants_stop = self._wants_rest = False
 
@@ -82,7 +87,8 @@ class LongRewriting:
         """Tokens that are read; what all requests begin with is read once."""
         if not self.planned:
             return 0
-        shared = common_prefix(self.planned[0].prompt, self.planned[-1].prompt)
+        prompts = self.planned[0].prompt, self.planned[-1].prompt
+        shared = 0 if prompts[0] is None or prompts[1] is None else common_prefix(prompts[0], prompts[1])
         first, *others = (each.prompt_tokens for each in self.planned)
         return first + sum(each - shared for each in others)
 
@@ -140,7 +146,10 @@ class LongRewriting:
         """What can be kept to go on with in another process."""
         piece = None if self._now is None else self._now.piece()
         pieces = (*self._done, *(() if piece is None else (piece,)))
-        return Partial(sha256_of(self.source), self.source.encoding, self.instruction, self.parts, pieces)
+        took = self._before.and_then(self._totals, [reply for each in self._records for reply in each.replies])
+        took = replace(took, read_s=took.read_s + (0.0 if self._now is None else self._now.took.read_s))
+        source, terms = self.source, self._terms.guarded_by(self.guard)
+        return Partial(sha256_of(source), source.encoding, self.instruction, self.parts, pieces, terms, took)
 
     def _begun(self) -> Rewriting:
         part = self._left[0]
@@ -165,10 +174,10 @@ class LongRewriting:
         """How far a piece is as how far the file is."""
         if progress.step is not None:
             self._totals.add(progress.step)
-        part, totals = self._left[0], self._totals
+        part, totals = self._left[0], self._before.totals + self._totals
         left = self._cutter.tokens(Part(part.start + progress.line, part.end))
         left += sum(map(self._cutter.tokens, self._left[1:]))
-        reading_s, plain_step_s = self._reading_left_s(), plain_step_s_of(self._session, totals)
+        reading_s, plain_step_s = self._reading_left_s(), plain_step_s_of(self._session, self._totals)
         return replace(
             progress,
             line=_lines(Part(each.start, min(each.end, part.start)) for each in self.parts) + progress.line,
@@ -231,6 +240,7 @@ class LongRewriting:
             steps=tuple(step for each in records for step in each.steps),
             replies=tuple(reply for each in records for reply in each.replies),
             plain_step_s=plain_step_s_of(self._session, self._totals),
+            before=self._before,
             parts=tuple(sorted({*(piece.part for piece in pieces), *self._left}, key=lambda part: part.start)),
         )
         return joined_up(record, pieces, unread_from, complete=complete)

@@ -18,12 +18,14 @@ from specchat.rewrite.backups import checked_suffix
 from specchat.rewrite.checks import Rails, rails
 from specchat.rewrite.choosing import STANDARD_INPUT, chosen, is_about_files
 from specchat.rewrite.endings import Endings
+from specchat.rewrite.expressions import Expression
 from specchat.rewrite.long import Chunks
 from specchat.rewrite.merge import FinalNewline, LineEnds
 from specchat.rewrite.part import Part, part_between, part_of, parts_matching, range_of
 from specchat.rewrite.recipes import find_recipe, values_of
 from specchat.rewrite.shown import Format
 from specchat.rewrite.source import MOST_BYTES, SourceFile, read_source, source_of
+from specchat.rewrite.terms import Terms
 
 _SHOWN_INPUT = "standard input"
 _MOST_NAMES = 16 << 20  # bytes of a list of files
@@ -50,8 +52,8 @@ class Where:
     """Which part of a file may change; without any of these all of it."""
 
     lines: str | None = None
-    between: tuple[str, str] | None = None
-    match: str | None = None
+    between: tuple[Expression, Expression] | None = None
+    match: Expression | None = None
 
     def parts(self, source: SourceFile) -> list[Part] | None:
         """The parts of a file; None for all of it. Raises UsageError, and InputRefused where there are none."""
@@ -69,26 +71,22 @@ class Job:
     names: tuple[str, ...]  # of files; "-" is standard input
     instruction: str  # "" only where `goes_on`, for that of the rewrite that was cut off
     mode: Mode
-    guard: Rails
+    terms: Terms
     where: Where
     encoding: str | None
-    endings: Endings
     chunks: Chunks
     goes_on: bool
     after: tuple[str, ...]  # a command to run after writing
     after_fail: AfterFail
-    strict: bool
     force: bool
-    keeps_backup: bool
-    backup_suffix: str | None
     shown: Format
     as_json: bool
 
     def read(self, name: str, piped: bytes, encoding: str | None = None) -> SourceFile:
         """A file as it is now. Raises InputRefused, and UsageError for an encoding that does not exist."""
         if name == STANDARD_INPUT:
-            return source_of(piped, _SHOWN_INPUT, None, self.encoding or encoding)
-        return read_source(Path(name), self.encoding or encoding)
+            return source_of(piped, _SHOWN_INPUT, None, encoding if self.encoding is None else self.encoding)
+        return read_source(Path(name), encoding if self.encoding is None else self.encoding)
 
 
 def job_of(args: Namespace) -> Job:
@@ -101,24 +99,18 @@ def job_of(args: Namespace) -> Job:
     mode = _mode(args, names)
     _refuse_what_does_not_go_together(args, names, mode)
     after = command_of(args.after)
-    if args.lines is not None:
-        range_of(args.lines)
     return Job(
         names=tuple(names),
         instruction=instruction,
         mode=mode,
-        guard=guard,
-        where=Where(args.lines, tuple(args.between) if args.between else None, args.match),
+        terms=_terms(args, guard),
+        where=_where(args),
         encoding=args.encoding,
-        endings=Endings(LineEnds(args.eol), FinalNewline(args.final_newline)),
         chunks=Chunks(args.chunk),
         goes_on=args.goes_on,
         after=after,
-        after_fail=AfterFail(args.after_fail or AfterFail.ASK),
-        strict=args.strict,
+        after_fail=AfterFail(args.after_fail),
         force=args.force,
-        keeps_backup=not args.no_backup,
-        backup_suffix=None if args.backup_suffix is None else checked_suffix(args.backup_suffix),
         shown=Format(args.format or Format.UNIFIED),
         as_json=args.json,
     )
@@ -127,6 +119,24 @@ def job_of(args: Namespace) -> Job:
 def read_piped() -> bytes:
     """Standard input, as far as a file may be long."""
     return sys.stdin.buffer.read(MOST_BYTES + 1)
+
+
+def _terms(args: Namespace, guard: Rails) -> Terms:
+    return Terms(
+        guard=guard,
+        strict=args.strict,
+        endings=Endings(LineEnds(args.eol), FinalNewline(args.final_newline)),
+        backup_suffix=None if args.backup_suffix is None else checked_suffix(args.backup_suffix),
+        keeps_backup=not args.no_backup,
+    )
+
+
+def _where(args: Namespace) -> Where:
+    if args.lines is not None:
+        range_of(args.lines)
+    between = [Expression(each, "--between") for each in args.between or ()]
+    match = None if args.match is None else Expression(args.match, "--match")
+    return Where(args.lines, (between[0], between[1]) if between else None, match)
 
 
 def _asked(args: Namespace) -> tuple[list[str], str, Rails]:
@@ -143,9 +153,21 @@ def _asked(args: Namespace) -> tuple[list[str], str, Rails]:
     if os.path.isfile(said) or os.path.isdir(said):
         what = "a folder" if os.path.isdir(said) else "a file"
         raise UsageError(f"the last word says what to do, but {label(said)} is {what}")
-    if recipe is None:
-        return words, said, guard
-    return words, "\n\n".join(filter(None, (recipe.filled(values), said))), recipe.guard(guard)
+    if recipe is not None:
+        said = "\n\n".join(filter(None, (recipe.filled(values), said)))
+        guard = recipe.guard(guard)
+    if not _is_utf8(said):
+        raise UsageError("what is to be done is no UTF-8 text, so no model can read it")
+    return words, said, guard
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether words of a command line are text; bytes that are none stand in them as halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _refuse_what_does_not_go_together(args: Namespace, names: Sequence[str], mode: Mode) -> None:
@@ -156,10 +178,10 @@ def _refuse_what_does_not_go_together(args: Namespace, names: Sequence[str], mod
     if len(names) > 1 and (args.lines is not None or mode is Mode.STDOUT):
         raise UsageError(f"{'--lines' if args.lines is not None else '--stdout'} takes one file")
     if not mode.writes:
-        for given, flag in ((args.after, "--after"), (args.backup_suffix, "--backup-suffix")):
-            if given is not None:
+        for name, flag in (("after", "--after"), ("backup_suffix", "--backup-suffix")):
+            if args.given[name] is not None:
                 raise UsageError(f"{flag} is about writing, and nothing is written in this mode; add --write")
-    if args.after_fail is not None and args.after is None:
+    if args.given["after_fail"] is not None and args.after is None:
         raise UsageError("--after-fail is about --after, which is missing")
     if args.format is None or (args.format == Format.JSON and args.json):
         return

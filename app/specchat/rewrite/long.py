@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
+from specchat.dialogue import Dialogue
 from specchat.errors import InputRefused
 from specchat.rewrite.checks import Rails
 from specchat.rewrite.generate import Rewriting
@@ -12,7 +13,6 @@ from specchat.rewrite.in_pieces import LongRewriting
 from specchat.rewrite.part import Part, whole
 from specchat.rewrite.partial import Partial
 from specchat.rewrite.source import SourceFile
-from specchat.session import ChatSession
 
 
 class Chunks(StrEnum):
@@ -26,7 +26,7 @@ AnyRewriting = Rewriting | LongRewriting
 
 
 def rewriting_of(
-    session: ChatSession,
+    session: Dialogue,
     source: SourceFile,
     instruction: str,
     part: Part | Sequence[Part] | None = None,
@@ -39,6 +39,8 @@ def rewriting_of(
 
     Raises InputRefused where it does not fit and may or can not be cut, and as `Partial.refuse_other` does.
     """
+    if partial is not None:
+        guard = (guard or Rails()).beside(partial.terms.guard)
     parts = [whole(source)] if part is None else [part] if isinstance(part, Part) else list(part)
     if partial is None and len(parts) == 1:
         try:

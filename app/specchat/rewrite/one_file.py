@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -10,26 +11,29 @@ from pathlib import Path
 
 from specchat.attachments import label
 from specchat.console import say
+from specchat.dialogue import Dialogue
 from specchat.errors import InputRefused, Refusal, in_one_line
+from specchat.exit_codes import ExitCode
 from specchat.rewrite.asking import agreed, ask_about
 from specchat.rewrite.backups import check_backup
 from specchat.rewrite.checks import Finding
 from specchat.rewrite.disk import place_of
 from specchat.rewrite.endings import Converted
+from specchat.rewrite.errors import NotWritten
 from specchat.rewrite.forecast import forecast
 from specchat.rewrite.hunks import Decision, Review
 from specchat.rewrite.inputs import Job, Mode
 from specchat.rewrite.long import AnyRewriting, rewriting_of
 from specchat.rewrite.outcome import Outcome
 from specchat.rewrite.partial import Partial
-from specchat.rewrite.results import DECLINED, INPUT, INTERRUPTED, MODEL, REFUSED, WOULD_CHANGE, Result, Status
+from specchat.rewrite.results import Result, Status
 from specchat.rewrite.saving import saved
 from specchat.rewrite.shown import drawing
 from specchat.rewrite.source import SourceFile
 from specchat.rewrite.telling import drained
 from specchat.rewrite.undo import UndoStore
 from specchat.rewrite.unfinished import Keeping, UnfinishedStore
-from specchat.session import ChatSession, ContextFull
+from specchat.session import ContextFull
 from specchat.template import TemplateError
 from speculation.types import SpeculationError
 
@@ -41,10 +45,11 @@ class OneFile:
     """Rewrites one file after the other on one session."""
 
     def __init__(
-        self, job: Job, session: ChatSession, store: UndoStore, unfinished: UnfinishedStore, piped: bytes
+        self, job: Job, session: Dialogue, store: UndoStore, unfinished: UnfinishedStore, piped: bytes
     ) -> None:
         self.enough = False  # whether the user wants no more questions
-        self._job = job
+        self._given = job
+        self._job = job  # of the present file, with the terms of a rewrite that it goes on with
         self._session = session
         self._store = store
         self._unfinished = unfinished
@@ -56,19 +61,29 @@ class OneFile:
         self._goes_on = ""
         shown = label(name)
         try:
-            partial = kept(self._job, self._unfinished, name)
+            partial = kept(self._given, self._unfinished, name)
+            self._job = _on_terms_of(partial, self._given)
             source = self._job.read(name, self._piped, partial.encoding if partial is not None else None)
             shown = source.name
             if source.place is not None and source.outside(Path.cwd()) and source.place.named != source.place.real:
                 say(f"note: {shown} is {source.place.real}")
-            if source.place is not None and self._job.backup_suffix is not None:
-                check_backup(source.place, source.data, self._job.backup_suffix)
+            if source.place is not None and self._job.terms.backup_suffix is not None:
+                check_backup(source.place, source.data, self._job.terms.backup_suffix)
             rewriting = self._planned(source, partial)
-            if sys.stderr.isatty() and (expected := forecast(self._session, rewriting)) is not None:
+            keeping = Keeping(self._unfinished, rewriting, self._job.terms)
+            if (
+                sys.stderr.isatty()
+                and rewriting.file_tokens
+                and (expected := forecast(self._session, rewriting)) is not None
+            ):
                 say(f"{shown}: {expected}")
-            result = self._judged(self._written(name, rewriting))
+            result = self._decided(name, self._written(name, rewriting, keeping), keeping)
+        except KeyboardInterrupt:
+            said = f"{shown}: interrupted; nothing was written{self._goes_on}"
+            result = Result(shown, Status.INTERRUPTED, ExitCode.INTERRUPTED, said)
         except (Refusal, SpeculationError, TemplateError) as error:
             result = failed(shown, error)
+            result = replace(result, said=result.said + self._goes_on)
         return replace(result, path=name)
 
     def _planned(self, source: SourceFile, partial: Partial | None) -> AnyRewriting:
@@ -78,20 +93,38 @@ class OneFile:
         if partial is not None:
             parts = list(partial.parts) if parts is None else parts
             instruction = instruction or partial.instruction
-        return rewriting_of(self._session, source, instruction, parts, job.guard, chunks=job.chunks, partial=partial)
+        return rewriting_of(
+            self._session, source, instruction, parts, job.terms.guard, chunks=job.chunks, partial=partial
+        )
 
-    def _written(self, name: str, rewriting: AnyRewriting) -> Outcome:
+    def _written(self, name: str, rewriting: AnyRewriting, keeping: Keeping) -> Outcome:
         """What the model writes; on a terminal, one that reached a limit may go on."""
-        keeping = Keeping(self._unfinished, rewriting)
-        outcome = drained(rewriting, rewriting.run(), keeping)
-        while self._job.mode is Mode.REVIEW and outcome.can_go_on and not outcome.interrupted:
-            say(f"{rewriting.source.name}: {outcome.findings[0].reason}")
-            if not agreed("go on with it?"):
-                break
-            outcome = drained(rewriting, rewriting.go_on(), keeping)
-        if keeping.end(outcome):
-            self._goes_on = f"; `specchat rewrite {shlex.quote(label(name))} --continue` goes on"
+        try:
+            outcome = drained(rewriting, rewriting.run(), keeping)
+        except Refusal:  # of a server, in the middle
+            self._goes_on = self._going_on(name) if keeping.broken() else ""
+            raise
+        try:
+            while self._job.mode is Mode.REVIEW and outcome.can_go_on and not outcome.interrupted:
+                say(f"{rewriting.source.name}: {outcome.findings[0].reason}")
+                if not agreed("go on with it?"):
+                    break
+                outcome = drained(rewriting, rewriting.go_on(), keeping)
+        finally:
+            self._goes_on = self._going_on(name) if keeping.end(outcome) else ""
         return outcome
+
+    def _decided(self, name: str, outcome: Outcome, keeping: Keeping) -> Result:
+        """What becomes of a rewrite. One that is interrupted now, or that the disk refuses, is not lost."""
+        try:
+            return self._judged(outcome)
+        except (KeyboardInterrupt, NotWritten):
+            self._goes_on = self._going_on(name) if keeping.broken() else ""
+            raise
+
+    def _going_on(self, name: str) -> str:
+        shown = label(os.path.join(os.curdir, name) if name.startswith("-") else name)
+        return f"; `specchat rewrite {shlex.quote(shown)} --continue` goes on"
 
     def _judged(self, outcome: Outcome) -> Result:
         """Decide what becomes of a rewrite. Raises what writing does."""
@@ -99,19 +132,19 @@ class OneFile:
         name = source.name
         if outcome.interrupted:
             said = f"{name}: {outcome.findings[0].reason}; nothing was written{self._goes_on}"
-            return Result(name, Status.INTERRUPTED, INTERRUPTED, said, outcome)
+            return Result(name, Status.INTERRUPTED, ExitCode.INTERRUPTED, said, outcome)
         if reasons := self._against(outcome):
             return self._refused(outcome, reasons)
         if outcome.data is None:  # there was a finding, and no way to here
             return self._refused(outcome, ["it cannot be written"])
-        data, converted = self._job.endings.result(outcome.review, [hunk.id for hunk in outcome.review.hunks])
+        data, converted = self._job.terms.endings.result(outcome.review, [hunk.id for hunk in outcome.review.hunks])
         if data == source.data:
             return Result(name, Status.UNCHANGED, 0, f"{name}: nothing to change", outcome, data=data)
         if mode is Mode.REVIEW:
             return self._reviewed(outcome)
         if mode is Mode.WRITE:
             return saved(self._job, self._store, outcome, data, converted)
-        code = WOULD_CHANGE if mode is Mode.CHECK else 0
+        code = ExitCode.CHECK_FAILED if mode is Mode.CHECK else 0
         parts = [f"{name}: would change"] if mode is Mode.CHECK else []
         parts += [f"{name}: {converted}"] if converted else []
         return Result(name, Status.CHANGED, code, "; ".join(parts), outcome, data=data, converted=converted)
@@ -123,8 +156,8 @@ class OneFile:
         if reasons or job.force or job.mode is Mode.REVIEW:
             return reasons
         reasons = [_told(each) for each in outcome.findings]
-        if job.strict or job.mode is Mode.WRITE:
-            reasons += [f"line {each.line}: {each.kind}: {each.reason}" for each in outcome.flags]
+        if job.terms.strict or job.mode is Mode.WRITE:
+            reasons += [f"line {each.line}: {each}" for each in outcome.flags]
         return reasons
 
     def _reviewed(self, outcome: Outcome) -> Result:
@@ -134,14 +167,16 @@ class OneFile:
         review, goes_on = ask_about(outcome.review, outcome.flags, drawing(job.shown))
         self.enough = not goes_on
         chosen = [each for hunk in review.hunks if hunk.decision is Decision.ACCEPTED for each in hunk.changes]
-        data, converted = job.endings.result(review)
-        declined = Result(source.name, Status.DECLINED, DECLINED, f"{source.name}: nothing was written", outcome)
+        data, converted = job.terms.endings.result(review)
+        declined = Result(
+            source.name, Status.DECLINED, ExitCode.DECLINED, f"{source.name}: nothing was written", outcome
+        )
         if not chosen and not (converted and goes_on and _wants(source, converted)):
             return declined
         against = outcome.against(chosen)
         never = [each for each in against if each.never]
-        flagged = job.strict and not job.force and _accepted_flags(review, outcome)
-        if never or (against and job.strict and not job.force) or flagged:
+        flagged = job.terms.strict and not job.force and _accepted_flags(review, outcome)
+        if never or (against and job.terms.strict and not job.force) or flagged:
             return self._refused(outcome, [*map(_told, never or against), *(flagged or [])])
         if against and not job.force:
             say(f"{source.name}: {_several(map(_told, against))}")
@@ -152,7 +187,7 @@ class OneFile:
     def _refused(self, outcome: Outcome, reasons: Sequence[str]) -> Result:
         name = outcome.record.source.name
         way_out = self._goes_on if outcome.data is None else f"; {_WAY_OUT}"
-        return Result(name, Status.REFUSED, REFUSED, f"{name}: not used: {_several(reasons)}{way_out}", outcome)
+        return Result(name, Status.REFUSED, ExitCode.OUTPUT, f"{name}: not used: {_several(reasons)}{way_out}", outcome)
 
 
 def kept(job: Job, unfinished: UnfinishedStore, name: str) -> Partial | None:
@@ -168,9 +203,13 @@ def kept(job: Job, unfinished: UnfinishedStore, name: str) -> Partial | None:
     return partial
 
 
+def _on_terms_of(partial: Partial | None, job: Job) -> Job:
+    return job if partial is None else replace(job, terms=job.terms.over(partial.terms))
+
+
 def failed(name: str, error: Exception) -> Result:
     """The result of a file whose rewrite raised."""
-    code = getattr(error, "exit_code", INPUT if isinstance(error, ContextFull) else MODEL)
+    code = getattr(error, "exit_code", ExitCode.INPUT if isinstance(error, ContextFull) else ExitCode.MODEL)
     said = in_one_line(error)
     return Result(name, Status.FAILED, code, said if name in said else f"{name}: {said}")
 
@@ -183,7 +222,7 @@ def _wants(source: SourceFile, converted: Converted) -> bool:
 def _accepted_flags(review: Review, outcome: Outcome) -> list[str]:
     accepted = [hunk.id for hunk in review.hunks if hunk.decision is Decision.ACCEPTED]
     return [
-        f"line {flag.line}: {flag.kind}: {flag.reason}"
+        f"line {flag.line}: {flag}"
         for flag in outcome.flags
         if any(hunk_id == flag.hunk or hunk_id.startswith(f"{flag.hunk}.") for hunk_id in accepted)
     ]

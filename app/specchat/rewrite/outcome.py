@@ -17,6 +17,7 @@ from specchat.rewrite.partial import Piece, piece_of
 from specchat.rewrite.prompt import Asked
 from specchat.rewrite.seams import seam_findings, without_repeats
 from specchat.rewrite.source import SourceFile, split_lines
+from specchat.rewrite.took import Took
 from specchat.session import Reply
 from speculation.stats import Totals, totals
 from speculation.types import Finish, Step
@@ -44,6 +45,7 @@ class Record:
     replies: tuple[Reply, ...]  # one for each run
     plain_step_s: float | None
     around: Around = field(default_factory=Around)
+    before: Took = field(default_factory=Took)  # in runs that ended
     parts: tuple[Part, ...] = ()  # that were written on their own; none: the whole part at once
 
     @property
@@ -109,13 +111,14 @@ class Outcome:
 
     @property
     def totals(self) -> Totals:
-        """The figures of all its steps."""
-        return totals(self.record.steps)
+        """The figures of all its steps, those before an interruption too."""
+        return self.record.before.totals + totals(self.record.steps)
 
     @property
     def seconds(self) -> float:
         """Reading and writing."""
-        return sum(reply.read_s for reply in self.record.replies) + self.totals.seconds
+        took = self.record.before.and_then(totals(self.record.steps), self.record.replies)
+        return took.read_s + took.totals.seconds
 
     @property
     def plain_seconds(self) -> float | None:

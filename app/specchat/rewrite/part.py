@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -11,6 +12,7 @@ from specchat.attachments import label
 from specchat.errors import InputRefused, UsageError
 from specchat.rewrite.align import align
 from specchat.rewrite.checks import Finding, Problem, Rails, check
+from specchat.rewrite.expressions import Expression
 from specchat.rewrite.hunks import APART, Hunk, Review
 from specchat.rewrite.merge import Change, change
 from specchat.rewrite.source import SourceFile, joined
@@ -63,29 +65,28 @@ def part_of(source: SourceFile, lines: str) -> Part:
     return Part(start - 1, len(source.lines) if end is None else min(end, len(source.lines)))
 
 
-def part_between(source: SourceFile, start: str, end: str) -> Part:
+def part_between(source: SourceFile, start: Expression, end: Expression) -> Part:
     """The lines between the first one that an expression matches and the next that another matches.
 
-    Raises UsageError for what is no expression, and InputRefused where there are no such lines.
+    Raises InputRefused where there are no such lines, and as `Expression.lines`.
     """
-    begins, ends = _expression(start, "--between"), _expression(end, "--between")
-    first = next((i for i, line in enumerate(source.texts) if begins.search(line)), None)
+    first = next(iter(start.lines(source.texts, source.name)), None)
     if first is None:
-        raise InputRefused(f"no line of {source.name} matches {label(start)} of --between")
-    last = next((i for i in range(first + 1, len(source.lines)) if ends.search(source.texts[i])), None)
+        raise InputRefused(f"no line of {source.name} matches {start}")
+    last = next((i for i in end.lines(source.texts, source.name) if i > first), None)
     if last is None:
-        raise InputRefused(f"no line of {source.name} behind line {first + 1} matches {label(end)} of --between")
+        raise InputRefused(f"no line of {source.name} behind line {first + 1} matches {end}")
     if last == first + 1:
         raise InputRefused(f"{source.name} has no line between lines {first + 1} and {last + 1}, which --between names")
     return Part(first + 1, last)
 
 
-def parts_matching(source: SourceFile, wanted: str) -> list[Part]:
+def parts_matching(source: SourceFile, wanted: Expression) -> list[Part]:
     """The paragraphs, which blank lines part, with a line that an expression matches. Raises as `part_between`."""
-    expression = _expression(wanted, "--match")
-    found = [part for part in paragraphs(source) if any(map(expression.search, source.texts[part.start : part.end]))]
+    lines = wanted.lines(source.texts, source.name)
+    found = [part for part in paragraphs(source) if bisect_left(lines, part.start) < bisect_left(lines, part.end)]
     if not found:
-        raise InputRefused(f"no line of {source.name} matches --match {label(wanted)}")
+        raise InputRefused(f"no line of {source.name} matches {wanted}")
     return found
 
 
@@ -164,10 +165,3 @@ def checked(source: SourceFile, parts: Sequence[Part], found: Sequence[Change], 
                 reason = finding.reason.replace("of the file", "of this part")
                 findings.append(replace(finding, line=line, reason=reason))
     return sorted(findings, key=lambda finding: finding.line)
-
-
-def _expression(text: str, option: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise UsageError(f"{option} {label(text)} is no regular expression: {error}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from specchat.errors import InputRefused, UsageError
@@ -13,8 +13,11 @@ from specchat.rewrite.flags import Rejection
 from specchat.rewrite.journal import digest_of
 from specchat.rewrite.part import Part
 from specchat.rewrite.source import SourceFile
+from specchat.rewrite.terms import Terms
+from specchat.rewrite.took import Took
 
-_VERSION = 1
+_VERSION = 2
+_OLDER = 1  # which knew neither terms nor figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class Partial:
     instruction: str
     parts: tuple[Part, ...]  # that were to be written
     pieces: tuple[Piece, ...]
+    terms: Terms = field(default_factory=Terms)
+    took: Took = field(default_factory=Took)
 
     @property
     def lines_done(self) -> int:
@@ -98,6 +103,8 @@ class Partial:
                 }
                 for piece in self.pieces
             ],
+            "terms": self.terms.as_json(),
+            "took": self.took.as_json(),
         }
 
     @staticmethod
@@ -105,7 +112,7 @@ class Partial:
         """What `as_json` gave. Raises InputRefused for anything else."""
         try:
             return _partial(found)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
             raise InputRefused("what is kept of a rewrite cannot be read; begin it anew") from error
 
 
@@ -115,14 +122,17 @@ def sha256_of(source: SourceFile) -> str:
 
 
 def _partial(found: Any) -> Partial:
-    if found["version"] != _VERSION:
+    if found["version"] not in (_VERSION, _OLDER):
         raise ValueError("another version")
+    is_older = found["version"] == _OLDER
     return Partial(
         sha256=_text(found["sha256"]),
         encoding=_text(found["encoding"]),
         instruction=_text(found["instruction"]),
         parts=tuple(map(_part, found["parts"])),
         pieces=tuple(map(_piece, found["pieces"])),
+        terms=Terms() if is_older else Terms.from_json(found["terms"]),
+        took=Took() if is_older else Took.from_json(found["took"]),
     )
 
 

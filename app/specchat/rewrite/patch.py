@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -27,8 +28,8 @@ def patch(source: SourceFile, new: bytes) -> bytes:
     if source.encoding.startswith("utf-16"):
         before, after = (data[len(source.mark) :].decode(source.encoding).encode() for data in (before, after))
     old_lines, new_lines = [*_split(before)], [*_split(after)]  # to patches a lone CR is no line end
-    name = label(source.name).lstrip("/")
-    pieces = [f"--- a/{name}\n+++ b/{name}\n".encode()]
+    name = _named(source)
+    pieces = [b"--- %s\n+++ %s\n" % (_spelt(b"a/" + name), _spelt(b"b/" + name))]
     for group in _groups(align(old_lines, new_lines)):
         start, end = max(0, group[0].start - AROUND), min(len(old_lines), group[-1].end + AROUND)
         new_start = group[0].new_start - (group[0].start - start)
@@ -71,6 +72,25 @@ def drawn(source: SourceFile, hunk: Hunk) -> Text:
         line(" ", i + 1, source.texts[i], "", [])
     text.rstrip()
     return text
+
+
+def _named(source: SourceFile) -> bytes:
+    """The file as it was named, which its shown name may not be, seen from the folder in which a patch is applied."""
+    if source.place is None:
+        return source.name.encode()
+    named = str(source.place.named)
+    ways = (named.removeprefix(f"{os.getcwd()}{os.sep}"), named)
+    name = next((way for way in ways if label(way) == source.name), source.name)
+    return os.fsencode(name).lstrip(b"/")
+
+
+def _spelt(name: bytes) -> bytes:
+    """A name as git and patch read it: what could end it or steer a terminal as numbers, a tab behind blanks."""
+    text = name.decode("utf-8", "surrogateescape")
+    if printable(text) == text == text.strip() and not set(text) & set('"\\\t\n'):
+        return name + b"\t" * (" " in text)
+    spelt = (chr(each) if 0x20 <= each < 0x7F and each not in b'"\\' else f"\\{each:03o}" for each in name)
+    return f'"{"".join(spelt)}"'.encode()
 
 
 def _groups(found: list[Replaced]) -> Iterator[list[Replaced]]:

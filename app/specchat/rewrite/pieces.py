@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 
+from specchat.dialogue import Dialogue
 from specchat.errors import InputRefused
 from specchat.rewrite.checks import Rails
 from specchat.rewrite.chunks import split
@@ -11,7 +13,6 @@ from specchat.rewrite.generate import GROWTH, Rewriting
 from specchat.rewrite.part import Around, Part
 from specchat.rewrite.partial import Piece
 from specchat.rewrite.source import SourceFile
-from specchat.session import ChatSession
 
 _BEFORE = 1 / 10  # share of the context for the lines in front of a piece; small models write those behind it too
 _WORDS = 40  # tokens that say which lines these are
@@ -21,14 +22,14 @@ _MAY_GROW = 0.3  # share of a piece that is kept free for what the model adds
 class Cutter:
     """Cuts one file for one request and one context."""
 
-    def __init__(self, session: ChatSession, source: SourceFile, instruction: str, guard: Rails) -> None:
+    def __init__(self, session: Dialogue, source: SourceFile, instruction: str, guard: Rails) -> None:
         """Measure. Raises InputRefused where not even the request fits the context."""
         self._session = session
         self._source = source
         self._instruction = instruction
         self._guard = guard
         self._sizes: dict[int, int] = {}  # line -> tokens
-        self._room = session.engines.target.n_ctx
+        self._room = session.model.n_ctx or sys.maxsize
         try:
             self.bare = self._rewriting(Part(0, 0), Around())
         except InputRefused as error:
@@ -66,12 +67,11 @@ class Cutter:
         return self.begin(Part(part.start, (part.start + part.end) // 2), done)
 
     def _around(self, part: Part, done: Sequence[Piece], free: int) -> Around:
-        encode = self._session.engines.target.weights.vocabulary.encode
         before: list[str] = []
         is_new = False
         left = min(int(self._room * _BEFORE), free)
         for line, new in _backwards(self._source, done, part.start):
-            left -= len(encode(f"{line}\n"))
+            left -= self._session.model.count(f"{line}\n")
             if left < 0:
                 break
             before.append(line)
@@ -80,8 +80,7 @@ class Cutter:
 
     def _size(self, line: int) -> int:
         if line not in self._sizes:
-            encode = self._session.engines.target.weights.vocabulary.encode
-            self._sizes[line] = len(encode(f"{self._source.texts[line]}\n"))
+            self._sizes[line] = self._session.model.count(f"{self._source.texts[line]}\n")
         return self._sizes[line]
 
     def _rewriting(self, part: Part, around: Around) -> Rewriting:

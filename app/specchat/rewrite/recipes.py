@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from specchat.attachments import label
 from specchat.errors import UsageError, in_one_line
+from specchat.folders import recipes_folder
 from specchat.rewrite.checks import Kept, Rails, rails
-from specchat.settings.file import settings_path
 from specchat.tables import CatalogueError, Table, suggestion
 
 _BUILT_IN = Path(__file__).with_name("recipes.toml")
@@ -60,8 +60,7 @@ class Recipe:
 
     def guard(self, own: Rails) -> Rails:
         """The user's guard rails and those of the recipe; of two limits the user's."""
-        limit = self.max_change if own.max_change is None else own.max_change
-        return replace(own, keep=own.keep | self.keep, max_change=limit)
+        return own.beside(Rails(self.max_change, self.keep))
 
 
 def load_recipes(
@@ -87,11 +86,6 @@ def find_recipe(name: str, folder: Path | None = None) -> Recipe:
         near = suggestion(name, [*known, *own]) or "; `specchat rewrite --recipes` lists them"
         raise UsageError(f"no recipe is named {label(name)}{near}")
     return known[name]
-
-
-def recipes_folder() -> Path:
-    """Where the user's own recipes are: beside the settings."""
-    return settings_path().parent / "recipes"
 
 
 def values_of(words: Iterable[str]) -> dict[str, str]:

@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from specchat.dialogue import Dialogue
+from specchat.exit_codes import ExitCode
+from specchat.remote.telling import as_json as remote_figures
+from specchat.remote.telling import is_remote, rewrite_line
 from specchat.rewrite.endings import Converted
 from specchat.rewrite.inputs import Job, Mode
 from specchat.rewrite.outcome import Outcome
 from specchat.rewrite.patch import patch
 from specchat.rewrite.shown import Format, flag_as_json, hunks_as_json
-from specchat.session import ChatSession
 
 SCHEMA = "specchat.rewrite/1"
 _NOTHING: dict[str, Any] = {"line_ends": 0, "final_newline": None, "stripped": [], "speculation": None}
-WOULD_CHANGE, INPUT, MODEL, REFUSED, DECLINED, SOME_FAILED, INTERRUPTED = 1, 3, 4, 5, 6, 8, 130
 
 
 class Status(StrEnum):
@@ -52,16 +54,16 @@ class Result:
 def exit_code(results: Sequence[Result]) -> int:
     """The exit code of a run: that of the only file, or what the files come to together."""
     codes = [result.code for result in results]
-    if INTERRUPTED in codes:
-        return INTERRUPTED
+    if ExitCode.INTERRUPTED in codes:
+        return ExitCode.INTERRUPTED
     if len(codes) == 1:
         return codes[0]
-    if any(code not in (0, WOULD_CHANGE, DECLINED) for code in codes):
-        return SOME_FAILED
-    if WOULD_CHANGE in codes:
-        return WOULD_CHANGE
+    if any(code not in (0, ExitCode.CHECK_FAILED, ExitCode.DECLINED) for code in codes):
+        return ExitCode.SOME_FAILED
+    if ExitCode.CHECK_FAILED in codes:
+        return ExitCode.CHECK_FAILED
     written = any(result.status is Status.WRITTEN for result in results)
-    return DECLINED if DECLINED in codes and not written else 0
+    return ExitCode.DECLINED if ExitCode.DECLINED in codes and not written else 0
 
 
 def summary(results: Iterable[Result]) -> str:
@@ -70,7 +72,7 @@ def summary(results: Iterable[Result]) -> str:
     return ", ".join(f"{count} {status}" for status, count in counted.items())
 
 
-def as_json(result: Result, job: Job, session: ChatSession | None) -> dict[str, Any]:
+def as_json(result: Result, job: Job, session: Dialogue | None) -> dict[str, Any]:
     """One file in the shape specchat.rewrite/1."""
     outcome = result.outcome
     found: dict[str, Any] = {
@@ -117,6 +119,8 @@ def summary_json(results: Sequence[Result]) -> dict[str, Any]:
 
 def figures(outcome: Outcome) -> str:
     """One line that says what a rewrite took."""
+    if is_remote(outcome.record.replies):
+        return rewrite_line(outcome.record.replies)
     totals = outcome.totals
     parts = [f"{totals.emitted} tokens in {outcome.seconds:.1f} s"]
     if totals.tokens_per_step is not None:
@@ -129,7 +133,9 @@ def figures(outcome: Outcome) -> str:
     return " · ".join(parts)
 
 
-def _speculation(outcome: Outcome, session: ChatSession) -> dict[str, Any]:
+def _speculation(outcome: Outcome, session: Dialogue) -> dict[str, Any]:
+    if is_remote(outcome.record.replies):
+        return remote_figures(outcome.record.replies)
     totals, plain_step_s = outcome.totals, outcome.record.plain_step_s
     speed_up = totals.speed_up(plain_step_s)
     return {

@@ -13,8 +13,9 @@ from rich.cells import cell_len, set_cell_size
 from specchat.attachments import label
 from specchat.console import can_ask, printable, say
 from specchat.errors import InputRefused
+from specchat.folders import undo_folder
 from specchat.rewrite.asking import agreed
-from specchat.rewrite.folders import undo_folder
+from specchat.rewrite.choosing import check_folder
 from specchat.rewrite.journal import Entry, Past, State
 from specchat.rewrite.patch import patch
 from specchat.rewrite.source import read_source
@@ -27,6 +28,7 @@ _MOST_LINES = 40  # of a merge that are shown
 
 def undo(args: Namespace) -> int:
     """Take back a write, or list them. Returns the exit code."""
+    check_folder()
     store = UndoStore(undo_folder())
     store.prune()  # which settles first what a killed process left
     if args.list:
@@ -51,7 +53,8 @@ def id_of(past: list[Past], wanted: str) -> str:
         return wanted
     found = [each.entry.id for each in _of_file(past, wanted) if not each.undone and each.entry.undoes is None]
     if not found:
-        raise InputRefused(f"{label(wanted)} is neither the id of a write nor a file with one to take back")
+        named = label(wanted) or '""'
+        raise InputRefused(f"{named} is neither the id of a write nor a file with one to take back")
     return found[0]
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from specchat.console import Bar, ReadingBar, on_interrupt, printable, say
+from specchat.dialogue import Dialogue
 from specchat.rewrite.extract import Stripped
 from specchat.rewrite.forecast import told
 from specchat.rewrite.generate import Progress, RewriteEvent
@@ -17,7 +18,7 @@ from specchat.rewrite.patch import patch
 from specchat.rewrite.results import SCHEMA, Result, Status, as_json, figures, summary, summary_json
 from specchat.rewrite.shown import Format, drawing, hunks_as_json
 from specchat.rewrite.unfinished import Keeping
-from specchat.session import ChatSession, Reading
+from specchat.session import Reading
 
 _MOST_STRIPPED = 60  # characters of what was left out that are shown
 
@@ -45,7 +46,7 @@ def drained(rewriting: AnyRewriting, events: Iterator[RewriteEvent], keeping: Ke
     return outcome
 
 
-def tell(result: Result, job: Job, session: ChatSession | None) -> None:
+def tell(result: Result, job: Job, session: Dialogue | None) -> None:
     """Print what became of a file."""
     if job.as_json:
         _print_json(as_json(result, job, session))
@@ -57,12 +58,20 @@ def tell(result: Result, job: Job, session: ChatSession | None) -> None:
             _print_json(_changes(result, result.outcome))
         elif job.mode is Mode.DIFF and result.status is Status.CHANGED:
             _print_patch(result.data, result.outcome, job.shown)
+            _say_doubts(result.name, result.outcome)
     for stripped in () if result.outcome is None else result.outcome.written.stripped:
         say(f"{result.name}: left out of the reply: {_told(stripped)}")
     if result.said:
         say(result.said)
     if result.outcome is not None and job.mode is not Mode.CHECK:
         say(figures(result.outcome))
+
+
+def _say_doubts(name: str, outcome: Outcome) -> None:
+    """What deserves a second look in a patch, beside it and in the way of compilers."""
+    found = [(flag.line, str(flag)) for flag in outcome.flags] + [(each.line, each.reason) for each in outcome.findings]
+    for line, said in sorted(found):
+        say(f"{name}:{line}: {said}")
 
 
 def tell_end(results: Sequence[Result], job: Job) -> None:

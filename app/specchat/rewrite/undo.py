@@ -12,7 +12,6 @@ from specchat.attachments import label
 from specchat.errors import InputRefused
 from specchat.rewrite.disk import Place, place_of
 from specchat.rewrite.errors import ChangedOnDisk, NotWritten
-from specchat.rewrite.folders import undo_folder
 from specchat.rewrite.journal import MOST_BYTES, ORPHAN_S, Entry, Journal, Past, State, digest_of, new_id
 from specchat.rewrite.source import SourceFile
 from specchat.rewrite.three_way import Merged, merge_three
@@ -240,4 +239,4 @@ def _place(entry: Entry) -> Place:
     return place
 
 
-__all__ = ["KEEP_S", "ChangedSince", "Past", "UndoStore", "undo_folder"]
+__all__ = ["KEEP_S", "ChangedSince", "Past", "UndoStore"]

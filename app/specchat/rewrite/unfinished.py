@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, time
 
@@ -18,6 +19,7 @@ from specchat.rewrite.disk import PART, Place, create, private_folder, read_all,
 from specchat.rewrite.long import AnyRewriting
 from specchat.rewrite.outcome import Outcome
 from specchat.rewrite.partial import Partial
+from specchat.rewrite.terms import Terms
 
 KEEP_S = 30 * 86400.0
 EVERY_S = 15.0  # of work that a power cut may cost
@@ -75,8 +77,16 @@ class UnfinishedStore:
 class Keeping:
     """Keeps one rewrite while it runs: at each chunk, and so often that a power cut costs little."""
 
-    def __init__(self, store: UnfinishedStore, rewriting: AnyRewriting, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        store: UnfinishedStore,
+        rewriting: AnyRewriting,
+        terms: Terms | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """`terms` are those of the command line, of which the rewrite itself knows its guard rails only."""
         self._store = store
+        self._terms = terms
         self._rewriting = rewriting
         self._clock = clock
         self._chunks = rewriting.chunks_done
@@ -89,6 +99,10 @@ class Keeping:
             self._chunks, self._latest = self._rewriting.chunks_done, self._clock()
             self._put()
 
+    def broken(self) -> bool:
+        """Where it could not come to its end: whether somebody can go on with it."""
+        return self._put()
+
     def end(self, outcome: Outcome) -> bool:
         """Behind the last step: whether somebody can go on with it."""
         place = self._rewriting.source.place
@@ -100,6 +114,8 @@ class Keeping:
 
     def _put(self) -> bool:
         place, partial = self._rewriting.source.place, self._rewriting.partial()
+        if self._terms is not None:
+            partial = replace(partial, terms=self._terms.guarded_by(partial.terms.guard))
         return place is not None and partial.lines_done > 0 and self._store.put(place, partial)
 
 

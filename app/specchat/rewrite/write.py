@@ -52,6 +52,16 @@ def replace_contents(place: Place, old: bytes, new: bytes, part: str, before_ove
         raise NotWritten(f"cannot write {name}: {error.strerror or error}; it is as it was") from error
 
 
+def check_file(place: Place, old: bytes) -> None:
+    """Find out before the model works whether a file could be written. Raises as `replace_contents`."""
+    name = label(str(place.named))
+    try:
+        with _folder(place, name) as folder:
+            _check(folder, place, old, name)
+    except OSError as error:
+        raise NotWritten(f"cannot write {name}: {error.strerror or error}; it is as it was") from error
+
+
 def contents(place: Place, most_bytes: int) -> bytes | None:
     """What the file holds now, cut at a limit; None where it is gone. Raises ChangedOnDisk for another kind of file."""
     name = label(str(place.named))

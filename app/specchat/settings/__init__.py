@@ -1,6 +1,7 @@
 """What the user has set: one commented TOML file, checked when it is read and merged when it is written."""
 
-from specchat.settings.file import SettingsFile, settings_path, to_sampling_config
+from specchat.folders import settings_path
+from specchat.settings.file import SettingsFile, to_sampling_config
 from specchat.settings.keys import (
     MODES,
     RULES,
@@ -9,6 +10,7 @@ from specchat.settings.keys import (
     ContextSettings,
     GuessSettings,
     HistorySettings,
+    RewriteSettings,
     SamplingSettings,
     Settings,
     TargetSettings,
@@ -24,6 +26,7 @@ __all__ = [
     "ContextSettings",
     "GuessSettings",
     "HistorySettings",
+    "RewriteSettings",
     "SamplingSettings",
     "Settings",
     "SettingsError",

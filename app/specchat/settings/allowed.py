@@ -6,14 +6,25 @@ import json
 import math
 import re
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 LARGEST = sys.float_info.max
 SHOWN = 60  # characters of a wrong value that an error repeats
+_SWITCHES = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+
+
+class InProject(StrEnum):
+    """Whether the file of a project may set a key: what others wrote must not lead out of its folder."""
+
+    YES = "yes"
+    TRUSTED = "when the file is trusted"
+    NO = "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +34,7 @@ class Allowed:
     text: str  # for people, after "it must be"
     fits: Callable[[Any], bool]
     none: str | None = None  # the word that means None in the file; without one None is not allowed
+    convert: Callable[[str], Any] = str  # a value that is written without TOML around it; may raise ValueError
 
     def check(self, value: object) -> None:
         """Raises ValueError that shows the value and says what is allowed."""
@@ -34,6 +46,17 @@ class Allowed:
         if isinstance(raw, str) and raw == self.none:
             return None
         value = tuple(raw) if isinstance(raw, list) else raw
+        self.check(value)
+        return value
+
+    def read_word(self, raw: str) -> object:
+        """The setting that a variable or a word of a command line means. Raises ValueError as `check` does."""
+        if raw == self.none:
+            return None
+        try:
+            value = self.convert(raw)
+        except ValueError:
+            value = raw  # which does not fit, and the error shows it
         self.check(value)
         return value
 
@@ -56,9 +79,9 @@ class Checked:
                     raise ValueError(f"{described.name} {error}") from None
 
 
-def key(default: T, allowed: Allowed, explained: str) -> T:
+def key(default: T, allowed: Allowed, explained: str, project: InProject = InProject.NO) -> T:
     """A field of a `Checked` dataclass; `explained` is what the settings file says beside it."""
-    return field(default=default, metadata={"allowed": allowed, "explained": explained})
+    return field(default=default, metadata={"allowed": allowed, "explained": explained, "project": project})
 
 
 def one_of(names: tuple[str, ...]) -> Allowed:
@@ -69,13 +92,23 @@ def some_of(names: tuple[str, ...]) -> Allowed:
     def fits(value: object) -> bool:
         return isinstance(value, tuple) and all(v in names for v in value) and len(set(value)) == len(value)
 
-    return Allowed(f"a list of {', '.join(names)}, each at most once", fits)
+    return Allowed(f"a list of {', '.join(names)}, each at most once", fits, convert=_items)
+
+
+def texts() -> Allowed:
+    """Any number of texts, none of them empty."""
+
+    def fits(value: object) -> bool:
+        return isinstance(value, tuple) and all(is_text(each) and each for each in value)
+
+    return Allowed("a list of texts, none of them empty", fits, convert=_items)
 
 
 def whole(least: int, most: float = math.inf, *, none: str | None = None) -> Allowed:
     span = f"a whole number, {least} or more" if most == math.inf else f"a whole number from {least} to {most}"
     text = f'"{none}" or {span}' if none else span
-    return Allowed(text, lambda value: type(value) is int and least <= value <= most, none)  # True is an int too
+    # Of another type, because True is an int too.
+    return Allowed(text, lambda value: type(value) is int and least <= value <= most, none, int)
 
 
 def number(text: str, fits: Callable[[float], bool]) -> Allowed:
@@ -83,11 +116,11 @@ def number(text: str, fits: Callable[[float], bool]) -> Allowed:
         # Finite, and no whole number beyond the largest float, which arithmetic would choke on.
         return isinstance(value, int | float) and type(value) is not bool and abs(value) <= LARGEST and fits(value)
 
-    return Allowed(text, is_one)
+    return Allowed(text, is_one, convert=float)
 
 
 def switch() -> Allowed:
-    return Allowed("true or false", lambda value: isinstance(value, bool))
+    return Allowed("true or false", lambda value: isinstance(value, bool), convert=_switched)
 
 
 def text(what: str, *, none: str | None = None) -> Allowed:
@@ -102,6 +135,17 @@ def text_or_empty() -> Allowed:
 def absent_or(allowed: Allowed) -> Allowed:
     """For a key without a default: None where the file lacks it."""
     return replace(allowed, fits=lambda value: value is None or allowed.fits(value))
+
+
+def _switched(raw: str) -> object:
+    return _SWITCHES.get(raw.strip().lower(), raw)
+
+
+def _items(raw: str) -> tuple[object, ...]:
+    """A list as TOML has it, or words with commas between them."""
+    if raw.lstrip().startswith("["):
+        return tuple(tomllib.loads(f"items = {raw}")["items"])
+    return tuple(filter(None, (item.strip() for item in raw.split(","))))
 
 
 def shown(value: object) -> str:

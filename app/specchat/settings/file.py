@@ -7,15 +7,15 @@ import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import platformdirs
-
-from specchat.settings.keys import SamplingSettings, Settings, flattened
+from specchat.settings.keys import Place, SamplingSettings, Settings, flattened
 from specchat.settings.text import SettingsError, SettingsText, template
 
 if TYPE_CHECKING:  # numpy takes longer to import than settings to be read
     from speculation.sampling import SamplingConfig
+
+_MOST_BYTES = 1 << 20  # of a file of settings, which has some kilobytes
 
 
 class SettingsFile:
@@ -24,17 +24,22 @@ class SettingsFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.warnings: list[str] = []  # a line for each key of the file that was ignored
+        self.known: Mapping[Place, Any] = {}  # the settings that the file has
         self._seen: Settings | None = None  # what the program takes the file to say
 
     def load(self) -> Settings:
         """The settings; the defaults where there is no file. Raises SettingsError."""
         self._seen = Settings()  # what the program goes on with when the file cannot be used
-        self.warnings = []
-        if (text := self._read()) is not None:
-            contents = SettingsText.read(self.path, text)
-            self.warnings = contents.warnings()
-            self._seen = contents.settings
+        self.warnings, self.known = [], {}
+        if (contents := self.contents()) is not None:
+            self.warnings = list(contents.warnings().values())
+            self._seen, self.known = contents.settings, contents.known
         return self._seen
+
+    def contents(self) -> SettingsText | None:
+        """What the file says; None where there is none. Raises SettingsError."""
+        text = self.read()
+        return None if text is None else SettingsText.read(self.path, text)
 
     def save(self, settings: Settings) -> None:
         """Write what changed since the last load or save, so that what was edited by hand meanwhile stays.
@@ -43,7 +48,7 @@ class SettingsFile:
         """
         target = Path(os.path.realpath(self.path))  # so that a link stays one
         self._check_replaceable(target)
-        text = self._read()
+        text = self.read()
         present = SettingsText.read(self.path, template() if text is None else text)
         seen = flattened(Settings() if text is None else self._seen or present.settings)
         current = flattened(present.settings)
@@ -54,9 +59,14 @@ class SettingsFile:
             self._write(target, present.edited(edits, removed).text.encode())
         self._seen = settings
 
-    def _read(self) -> str | None:
+    def read(self) -> str | None:
+        """The text of the file; None where there is none. Raises SettingsError."""
         try:
-            return self.path.read_bytes().decode("utf-8-sig")
+            with self.path.open("rb") as file:
+                data = file.read(_MOST_BYTES + 1)
+            if len(data) > _MOST_BYTES:
+                raise SettingsError(self.path, "", f"is larger than {_MOST_BYTES >> 20} MiB")
+            return data.decode("utf-8-sig")
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -77,26 +87,24 @@ class SettingsFile:
 
     def _write(self, target: Path, data: bytes) -> None:
         try:
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, beside = tempfile.mkstemp(prefix=".settings-", dir=target.parent)  # with mode 0600
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(handle)
-                os.replace(beside, target)
-            except BaseException:
-                os.unlink(beside)
-                raise
+            write_private(target, data)
         except OSError as error:
             raise SettingsError(self.path, "", f"cannot be written: {error.strerror}") from error
 
 
-def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """SPECCHAT_CONFIG, or config.toml in the folder that the system has for such files."""
-    if chosen := environ.get("SPECCHAT_CONFIG"):
-        return Path(os.path.expanduser(chosen))
-    return platformdirs.user_config_path("specchat", appauthor=False) / "config.toml"
+def write_private(target: Path, data: bytes) -> None:
+    """Replace a file in one step, by one that its owner alone may read. Waits for the disk. Raises OSError."""
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(prefix=".settings-", dir=target.parent)  # with mode 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(handle)
+        os.replace(beside, target)
+    except BaseException:
+        os.unlink(beside)
+        raise
 
 
 def to_sampling_config(settings: SamplingSettings) -> SamplingConfig:

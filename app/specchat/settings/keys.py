@@ -8,6 +8,7 @@ from typing import Any
 
 from specchat.settings.allowed import (
     Checked,
+    InProject,
     absent_or,
     is_text,
     key,
@@ -17,6 +18,7 @@ from specchat.settings.allowed import (
     switch,
     text,
     text_or_empty,
+    texts,
     whole,
 )
 
@@ -27,6 +29,8 @@ SOURCES = ("prompt", "reply", "turn", "file")
 TINTS = ("off", "gutter", "token")
 RULES = ("coupled", "rejection", "block")
 POLICIES = ("ask", "drop", "stop")
+CACHE_TYPES = ("f16", "q8_0")
+FAILURES = ("ask", "keep", "undo")
 SHARE = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 DRAFT = text('"auto", "none", or the name or file of a model')
 
@@ -35,18 +39,22 @@ DRAFT = text('"auto", "none", or the name or file of a model')
 class GuessSettings(Checked):
     """Who guesses, and when not."""
 
-    mode: str = key("auto", one_of(MODES), "who guesses: auto, draft, lookup or off")
-    draft: str = key("auto", DRAFT, "draft model: auto, none, or a name or file")
+    mode: str = key("auto", one_of(MODES), "who guesses: auto, draft, lookup or off", InProject.YES)
+    draft: str = key("auto", DRAFT, "draft model: auto, none, or a name or file", InProject.YES)
     length: int | None = key(
-        None, whole(1, 63, none="auto"), "tokens a guesser chosen by hand drafts: auto, or 1 to 63"
+        None, whole(1, 63, none="auto"), "tokens a guesser chosen by hand drafts: auto, or 1 to 63", InProject.YES
     )
     pause_below: float = key(
         0.95,
         number("a number from 0 to 2", lambda value: 0 <= value <= 2),
         "speed over plain under which guessing pauses; 0: never",
+        InProject.YES,
     )
     sources: tuple[str, ...] = key(
-        SOURCES, some_of(SOURCES), "what lookups copy from: this prompt, this reply, earlier turns, files"
+        SOURCES,
+        some_of(SOURCES),
+        "what lookups copy from: this prompt, this reply, earlier turns, files",
+        InProject.YES,
     )
 
 
@@ -54,27 +62,57 @@ class GuessSettings(Checked):
 class SamplingSettings(Checked):
     """How the next token is drawn; the values are those of speculation.sampling."""
 
-    temperature: float = key(0.7, number("a number, 0 or more", lambda value: value >= 0), "0: always the best token")
-    top_k: int = key(40, whole(0), "draw from so many tokens; 0: from all")
-    top_p: float = key(0.95, SHARE, "draw from tokens that together have this probability; 1: from all")
-    min_p: float = key(0.05, SHARE, "draw from tokens this probable, relative to the best; 0: from all")
-    repeat_penalty: float = key(
-        1.0, number("a number above 0", lambda value: value > 0), "above 1: recent tokens less likely"
+    temperature: float = key(
+        0.7, number("a number, 0 or more", lambda value: value >= 0), "0: always the best token", InProject.YES
     )
-    repeat_last_n: int = key(64, whole(-1), "tokens that the penalty looks back over; 0: off, -1: all")
-    seed: int | None = key(None, whole(0, 2**64 - 1, none="random"), "random, or a number: the same reply each time")
-    max_tokens: int | None = key(None, whole(1, 2**31, none="none"), "longest reply; none: till the context is full")
-    rule: str = key("coupled", one_of(RULES), "how guesses are verified, all exact: coupled, rejection or block")
+    top_k: int = key(40, whole(0), "draw from so many tokens; 0: from all", InProject.YES)
+    top_p: float = key(0.95, SHARE, "draw from tokens that together have this probability; 1: from all", InProject.YES)
+    min_p: float = key(0.05, SHARE, "draw from tokens this probable, relative to the best; 0: from all", InProject.YES)
+    repeat_penalty: float = key(
+        1.0,
+        number("a number above 0", lambda value: value > 0),
+        "above 1: recent tokens less likely",
+        InProject.YES,
+    )
+    repeat_last_n: int = key(64, whole(-1), "tokens that the penalty looks back over; 0: off, -1: all", InProject.YES)
+    seed: int | None = key(
+        None, whole(0, 2**64 - 1, none="random"), "random, or a number: the same reply each time", InProject.YES
+    )
+    max_tokens: int | None = key(
+        None, whole(1, 2**31, none="none"), "longest reply; none: till the context is full", InProject.YES
+    )
+    rule: str = key(
+        "coupled", one_of(RULES), "how guesses are verified, all exact: coupled, rejection or block", InProject.YES
+    )
+    stop: tuple[str, ...] = key((), texts(), "a reply ends before any of these texts", InProject.YES)
 
 
 @dataclass(frozen=True, slots=True)
 class ContextSettings(Checked):
     """What a model is loaded with, which holds from the next load, and what happens when that is full."""
 
-    size: int | None = key(None, whole(16, 2**24, none="auto"), "tokens: auto, or a number")
+    size: int | None = key(None, whole(16, 2**24, none="auto"), "tokens: auto, or a number", InProject.YES)
     threads: int | None = key(None, whole(1, 512, none="auto"), "processor threads: auto, or a number")
-    policy: str = key("ask", one_of(POLICIES), "when a chat outgrows it: ask, drop (the oldest turns) or stop")
+    policy: str = key(
+        "ask", one_of(POLICIES), "when a chat outgrows it: ask, drop (the oldest turns) or stop", InProject.YES
+    )
     read_ahead: bool = key(True, switch(), "read the chat and attached files while the question is typed")
+    cache_type: str = key(
+        "f16", one_of(CACHE_TYPES), "numbers of the cache: f16, or q8_0 in half the memory", InProject.YES
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteSettings(Checked):
+    """What happens around a rewrite of files on the command line."""
+
+    after: str | None = key(
+        None, text('"none" or a command', none="none"), "run behind each write, like ruff check {}", InProject.TRUSTED
+    )
+    after_fail: str = key("ask", one_of(FAILURES), "when that fails: ask (where it can), keep or undo", InProject.YES)
+    backup_suffix: str | None = key(
+        None, text('"none" or an ending of a name, like ".orig"', none="none"), "a copy of the old file beside it"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +125,7 @@ class ViewSettings(Checked):
     plain_marker: bool = key(True, switch(), "mark where plain decoding would be by now")
     panel: bool = key(True, switch(), "figures of the guessing beside the chat")
     fold_thinking: bool = key(True, switch(), "fold what a model thinks before it replies")
+    line_mode: bool = key(False, switch(), "chat in line mode, without a full screen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +149,17 @@ class Settings(Checked):
     """All settings; the defaults are those of an empty file. Every part raises ValueError for a wrong value."""
 
     model: str | None = key(
-        None, text('"auto", or the name or file of a model', none="auto"), "model to chat with: auto, or a name or file"
+        None,
+        text('"auto", or the name or file of a model', none="auto"),
+        "model to chat with: auto, or a name or file",
+        InProject.YES,
     )
-    system: str = key("", text_or_empty(), "system prompt of new chats")
+    system: str = key("", text_or_empty(), "system prompt of new chats", InProject.YES)
+    offline: bool = key(False, switch(), "fetch nothing, whoever asks")
     guess: GuessSettings = field(default_factory=GuessSettings)
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
+    rewrite: RewriteSettings = field(default_factory=RewriteSettings)
     view: ViewSettings = field(default_factory=ViewSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
     targets: Mapping[str, TargetSettings] = field(default_factory=dict)  # by name; only those with a choice are kept
@@ -140,10 +184,12 @@ SECTIONS = {
     "guess": GuessSettings,
     "sampling": SamplingSettings,
     "context": ContextSettings,
+    "rewrite": RewriteSettings,
     "view": ViewSettings,
     "history": HistorySettings,
 }
 ANY = "*"  # in a place: whichever target
+OTHER_TABLES = frozenset({("endpoints",)})  # of the user's file; other modules say what may be in them
 KEYS: Mapping[Place, Field[Any]] = {
     **{(each.name,): each for each in fields(Settings) if each.metadata},
     **{(section, each.name): each for section, kind in SECTIONS.items() for each in fields(kind)},

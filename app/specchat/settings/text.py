@@ -13,7 +13,7 @@ from typing import Any
 
 from specchat.errors import UsageError
 from specchat.settings.allowed import shown
-from specchat.settings.keys import ANY, KEYS, SECTIONS, Place, Settings, kind_of, settings_from
+from specchat.settings.keys import ANY, KEYS, OTHER_TABLES, SECTIONS, Place, Settings, kind_of, settings_from
 from specchat.toml_lines import line_of
 
 TABLES = frozenset(place[:depth] for place in KEYS for depth in range(1, len(place)))
@@ -44,10 +44,19 @@ class SettingsText:
     text: str
     known: Mapping[Place, Any]  # the settings that it has
     unknown: Mapping[Place, Any]  # other keys, as TOML has them
+    wrong: tuple[SettingsError, ...] = ()  # of the keys whose values are not allowed
 
     @classmethod
     def read(cls, path: Path, text: str) -> SettingsText:
-        """Raises SettingsError for what is not TOML and for wrong values."""
+        """Raises SettingsError for what is not TOML and for the first wrong value."""
+        found = cls.examine(path, text)
+        for error in found.wrong:
+            raise error
+        return found
+
+    @classmethod
+    def examine(cls, path: Path, text: str) -> SettingsText:
+        """What a text says, wrong values apart. Raises SettingsError for what is not TOML."""
         try:
             values = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # ValueError also for a number of thousands of digits
@@ -55,6 +64,7 @@ class SettingsText:
             raise SettingsError(path, "", f"not valid TOML: {error}", int(at[1]) if at else None) from error
         known: dict[Place, Any] = {}
         unknown: dict[Place, Any] = {}
+        wrong: list[SettingsError] = []
         for place, value in _leaves(values):
             described = KEYS.get(kind_of(place))
             try:
@@ -65,22 +75,24 @@ class SettingsText:
                 else:
                     unknown[place] = value
             except ValueError as error:
-                raise SettingsError(path, dotted(place), str(error), line_of(text, place)) from None
-        return cls(path, text, known, unknown)
+                wrong.append(SettingsError(path, dotted(place), str(error), line_of(text, place)))
+        return cls(path, text, known, unknown, tuple(wrong))
 
     @property
     def settings(self) -> Settings:
         return settings_from(self.known)
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> dict[Place, str]:
         """A line for each key that is ignored."""
-        found = []
-        for place in self.unknown:
-            meant = _meant(place)
-            suggestion = f"; did you mean {meant}?" if meant else ""
-            line = line_of(self.text, place)
-            found.append(f"{self.path}, line {line}: {dotted(place)} is not a setting and is ignored{suggestion}")
-        return found
+        return {
+            place: f"{self.where(place)}: {dotted(place)} is not a setting and is ignored{suggestion(place)}"
+            for place in self.unknown
+            if place not in OTHER_TABLES
+        }
+
+    def where(self, place: Place) -> str:
+        """The file and the line that say something, for people."""
+        return f"{self.path}, line {line_of(self.text, place)}"
 
     def edited(self, edits: Mapping[Place, Any], removed: Collection[Place]) -> SettingsText:
         """The text with settings changed and removed, and nothing else. Raises SettingsError."""
@@ -139,6 +151,28 @@ def template() -> str:
         lines = [f"{each:{width}}  # {meaning}\n" for each, meaning in zip(keys, explained, strict=True)]
         blocks.append("".join([*(f"[{name}]\n" for name in section), *lines]))
     return "\n".join(blocks)
+
+
+def place_named(key: str) -> Place:
+    """The place of a setting that exists, from its key as `dotted` writes it. Raises UsageError."""
+    place: Place = ()
+    try:
+        inner: Any = tomllib.loads(f"{key} = 0")
+    except (ValueError, RecursionError):
+        inner = {key: 0}
+    while isinstance(inner, dict) and len(inner) == 1:
+        name, inner = next(iter(inner.items()))
+        place = (*place, name)
+    place = place or (key,)
+    if inner != 0 or kind_of(place) not in KEYS or ANY in place:
+        raise UsageError(f"{shown(key)} is not a setting{suggestion(place)}; specchat config show lists them")
+    return place
+
+
+def suggestion(place: Place) -> str:
+    """The end of a sentence that asks whether another setting was meant; "" where none is like it."""
+    meant = _meant(place)
+    return f"; did you mean {meant}?" if meant else ""
 
 
 def dotted(place: Place) -> str:

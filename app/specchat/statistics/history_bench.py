@@ -21,8 +21,9 @@ from specchat.history.command import opened_store
 from specchat.kept import kept_prices, prices_of
 from specchat.loading import UnfitDraft
 from specchat.machine import decoding_threads
-from specchat.opening import Shelf, draft_path
+from specchat.opening import draft_path
 from specchat.pairing import CANNOT_DRAFT
+from specchat.shelf import Shelf
 from specchat.statistics.past import (
     Reader,
     Written,

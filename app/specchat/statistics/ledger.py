@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from specchat.reply import Guess
 from specchat.statistics.figures import ReplyFigures, Sum, summed
+from speculation.stats import ENOUGH_STEPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,21 @@ def by_temperature(replies: Iterable[ReplyFigures]) -> list[AtTemperature]:
         for temperature, group in sorted(found.items())
         if group.tokens_per_step is not None
     ]
+
+
+def price_at(groups: Sequence[AtTemperature], temperature: float) -> str:
+    """What a temperature costs, against the lowest one that was used; empty where too little is known of both."""
+    known = [group for group in groups if group.steps >= ENOUGH_STEPS]
+    at = next((group for group in known if group.temperature == round(temperature, 1)), None)
+    if at is None:
+        return ""
+    lowest = known[0]
+    if at is lowest:
+        return f"{at.tokens_per_step:.1f} tokens per step here"
+    lost = 1 - at.tokens_per_step / lowest.tokens_per_step
+    compared = f"{at.tokens_per_step:.1f}, at {lowest.temperature:.1f} {lowest.tokens_per_step:.1f}"
+    cost = f"costs {lost:.0%} of tokens per step here" if lost >= 0.005 else "costs no tokens per step here"
+    return f"{cost} ({compared})"
 
 
 def price_tag(groups: Sequence[AtTemperature]) -> str:

@@ -19,7 +19,8 @@ from specchat.history.restore import to_chat
 from specchat.history.store import Store
 from specchat.kept import kept_prices, prices_of
 from specchat.machine import decoding_threads
-from specchat.opening import Shelf, harmless, is_path
+from specchat.opening import harmless
+from specchat.shelf import Shelf, is_path
 from specchat.template import TemplateError
 from speculation.cost import CostTable
 from speculation.llama import ENGINE_VERSION, EngineLog, LlamaWeights, Vocabulary

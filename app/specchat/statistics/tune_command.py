@@ -14,9 +14,9 @@ from specchat.bench.replay import Trace
 from specchat.console import Bar, say
 from specchat.errors import NotHere
 from specchat.history.command import opened_store
-from specchat.opening import Shelf
 from specchat.reply import Guess
 from specchat.settings import Settings, SettingsFile, settings_path
+from specchat.shelf import Shelf
 from specchat.statistics.command import since_days
 from specchat.statistics.past import Written, file_of, last_written, price_list, reader_of
 from specchat.statistics.shown import wrapped

@@ -16,11 +16,11 @@ from textual.widgets import Footer, Static
 
 from specchat.attachments import label
 from specchat.console import printable, size
+from specchat.history.keeper import Keeper
 from specchat.live import Live
 from specchat.settings import MODES, Settings
 from specchat.tui.chat_actions import ChatActions
 from specchat.tui.engine_thread import EngineThread, Wanted
-from specchat.tui.keeping import Keeper
 from specchat.tui.messages import Figures, Loaded, LoadProgress, ModelMissing, ModelReady, NotKept, Trouble
 from specchat.tui.model_actions import ModelActions
 from specchat.tui.notes import Look, title_line
@@ -130,6 +130,16 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
         level = severity if severity in ("information", "warning", "error") else "information"
         self.notify(printable(text), severity=level, markup=False, timeout=8)  # type: ignore[arg-type]
 
+    @property
+    def fault(self) -> Exception | None:
+        """The error that ended the app, which nobody caught."""
+        return self._exception
+
+    def _fatal_error(self) -> None:
+        """Leave without Textual's own report, which shows the values of variables, and so what was said."""
+        self.bell()
+        self._close_messages_no_wait()
+
     # The engine.
 
     def _post(self, message: object) -> object:
@@ -160,7 +170,8 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
         self._redraw()
         for notice in loaded.notices:
             self.tell(notice, "warning")
-        if remembered.guess in MODES and remembered.guess != self.settings.guess.mode:
+        is_free = "guess.mode" not in self._start.decided()
+        if is_free and remembered.guess in MODES and remembered.guess != self.settings.guess.mode:
             self.take(replace(self.settings, guess=replace(self.settings.guess, mode=remembered.guess)))
 
     @on(ModelMissing)
@@ -209,9 +220,10 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
         composer = self.composer
         text = message.text
         if text.startswith("/") and not text.startswith("//"):
-            if await self.run_command(text):
-                composer.clear()
+            if not await self.run_command(text):
+                composer.give_back(text, ())
         elif self.chat_view.busy is not None:
+            composer.give_back(text, ())
             self.tell("a reply is being written: Esc stops it", "warning")
         else:
             composer.sent(text)
@@ -270,11 +282,14 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
         self.chat_view.stop()
         context = self.settings.context
         remembered = self.settings.targets.get(wanted.model or "")
-        guess = self.settings.guess.mode if remembered is None or remembered.guess is None else remembered.guess
+        guess = self.settings.guess.mode
+        if remembered is not None and remembered.guess is not None and "guess.mode" not in self._start.decided():
+            guess = remembered.guess
         self._status.say("loading ...")
         self._status.show(None)
-        cache = self.engine.wanted.cache_type  # which only a flag can choose
-        wanted = replace(wanted, guess=guess, n_ctx=context.size, n_threads=context.threads, cache_type=cache)
+        wanted = replace(
+            wanted, guess=guess, n_ctx=context.size, n_threads=context.threads, cache_type=context.cache_type
+        )
         self.engine.load(wanted)
 
     async def action_settings(self) -> None:
@@ -287,9 +302,10 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
             return
         from specchat.tui.drafts import draft_choices
 
-        self._settings_panel = SettingsPanel(self.settings, draft_choices(self.loaded))
+        self._settings_panel = SettingsPanel(self.settings, draft_choices(self.loaded), self._start.decided())
         self._show_panel()
         await self.query_one("#middle").mount(self._settings_panel)
+        self.tell_price(self._settings_panel)
         if self._live is not None:
             self._settings_panel.show(self._live)
         self._settings_panel.focus()

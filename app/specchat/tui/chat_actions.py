@@ -159,13 +159,13 @@ class ChatActions(KeepingActions):
     @work(thread=True, group="purge", exit_on_error=False)
     def _purge(self, days: int) -> None:
         from specchat.history.forgetting import forget_chats
-        from specchat.states import StateFiles, states_folder
+        from specchat.states import kept_states
 
         try:
             old = [chat.id for chat in self.keeper.store().older_than(time.time() - days * _DAY_S)]
             gone = [chat_id for chat_id in old if chat_id != self._start.resume]
             if gone:
-                count = forget_chats(self.keeper.store(), StateFiles(states_folder()), gone)
+                count = forget_chats(self.keeper.store(), kept_states(), gone)
                 what = "1 chat is deleted, whose" if count == 1 else f"{count} chats are deleted, whose"
                 self.post_message(NotKept(f"{what} last word is {days} days old (history.keep_days)"))
         except Refusal as error:

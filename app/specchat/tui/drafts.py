@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def draft_choices(loaded: Loaded | None) -> list[DraftChoice]:
     """What is here, and what the catalogue pairs with the target; what is here fits as far as is known unloaded."""
-    from specchat.opening import Shelf
+    from specchat.shelf import Shelf
 
     try:
         shelf = Shelf(lambda _: None)  # what is wrong with it is told by what loads models

@@ -30,8 +30,8 @@ from specchat.tui.streaming import Request, Streaming
 if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.conversation import Message as Said
     from specchat.loading import Engines
-    from specchat.opening import Shelf
     from specchat.session import ChatSession, ReplySettings
+    from specchat.shelf import Shelf
 
 NO_MODEL = "no model is loaded: choose one with Ctrl+L"
 _AROUND = 24  # tokens, more than a template writes around a turn
@@ -71,7 +71,7 @@ class EngineThread:
         self._engines: Engines | None = None
         self._wanted = Wanted()
         self._title = ""  # of the loaded model
-        self._ahead: tuple[tuple[Said, ...], str] | None = None  # what is to be read ahead, and for which chat
+        self._ahead: tuple[tuple[Said, ...], str, str] | None = None  # what is to be read ahead, see `read_ahead`
         self._is_reading_ahead = False
         self._reading = threading.Lock()  # around that it begins and ends, so that nothing else is stopped
         self._key = ""  # of the chat whose words are in the cache
@@ -121,12 +121,12 @@ class EngineThread:
         self._jobs.put(lambda: self._write(request))
         self.stop_reading_ahead()
 
-    def read_ahead(self, messages: Sequence[Said], key: str) -> None:
+    def read_ahead(self, messages: Sequence[Said], key: str, settled: str = "") -> None:
         """Read what the next reply will read, while there is nothing else to do; what is read now for that is left.
 
-        `key` is that of the chat, see `Request`.
+        `key` is that of the chat, see `Request`; `settled` is how the question begins whatever is typed over.
         """
-        self._ahead = ahead = (tuple(messages), key)
+        self._ahead = ahead = (tuple(messages), key, settled)
         self._jobs.put(lambda: self._read_ahead(ahead))
         self._stop_reading()
 
@@ -177,7 +177,7 @@ class EngineThread:
 
     def _load(self, wanted: Wanted) -> None:
         from specchat.loading import EngineOptions
-        from specchat.opening import Shelf, is_path
+        from specchat.shelf import Shelf, is_path
 
         self._stopping.clear()
         shelf = Shelf(lambda text: self._post(Trouble(text)))
@@ -258,8 +258,8 @@ class EngineThread:
         self._choose(wanted.guess)
 
     def _load_draft(self, name: str, shelf: Shelf | None = None) -> None:
-        from specchat.opening import Shelf, is_path
         from specchat.session import Guess
+        from specchat.shelf import Shelf, is_path
 
         engines, session = self._engines, self._session
         if engines is None or session is None:
@@ -383,17 +383,17 @@ class EngineThread:
             said = session.messages[-1] if session.messages and session.messages[-1:] != before else None
             self._post(Refused(request.turn, in_one_line(error), said if said and said.role == "assistant" else None))
 
-    def _read_ahead(self, ahead: tuple[tuple[Said, ...], str]) -> None:
+    def _read_ahead(self, ahead: tuple[tuple[Said, ...], str, str]) -> None:
         session = self._session
         if session is None:
             return
-        messages, key = ahead
+        messages, key, settled = ahead
         if key != self._key:
             self._save_cache()
             session.messages = list(messages[:-1])
             self._take_up(session, key)
         session.messages = list(messages[:-1])
-        events = session.read_ahead(messages)
+        events = session.read_ahead(messages, settled)
         with self._reading:
             if self._ahead is not ahead:  # more was typed, or the engine is wanted
                 return
@@ -430,9 +430,9 @@ class EngineThread:
         """Go on from the saved cache of a chat that comes to the screen, where that is faster than reading it."""
         if key and key != self._key:
             from specchat.resume import resume_state
-            from specchat.states import StateFiles, states_folder
+            from specchat.states import kept_states
 
-            resume_state(session, StateFiles(states_folder()), key)
+            resume_state(session, kept_states(), key)
         self._key = key
 
     def _save_cache(self) -> None:
@@ -440,9 +440,9 @@ class EngineThread:
         session, key, self._key = self._session, self._key, ""
         if key and session is not None:
             from specchat.resume import keep_state
-            from specchat.states import StateFiles, states_folder
+            from specchat.states import kept_states
 
-            keep_state(session, StateFiles(states_folder()), key)
+            keep_state(session, kept_states(), key)
 
     def _check(self, session: ChatSession, request: Request) -> None:
         from specchat.session import Checked, Wrote

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,9 @@ from textual.timer import Timer
 
 from specchat.chat import Chat
 from specchat.conversation import Message, Role
+from specchat.errors import Refusal
+from specchat.history.keeper import Keeper
 from specchat.tui.actions import Actions
-from specchat.tui.keeping import Keeper
 from specchat.tui.messages import NotKept
 from specchat.tui.screens.text import TextScreen
 from specchat.tui.start import Start
@@ -19,11 +21,13 @@ from specchat.tui.unsent import Unsent
 from specchat.tui.weighing import ChatWeighed, WeighJob
 from specchat.tui.widgets.chat_view import ChatView
 from specchat.tui.widgets.composer import Composer
+from specchat.tui.widgets.settings_panel import SettingsPanel
 
 if TYPE_CHECKING:
     from specchat.history.records import About
 
 AHEAD_S = 0.7  # after the last key until the engine reads ahead
+PRICED_S = 90 * 86_400.0  # of replies that tell what a temperature costs
 UNSENT_S = 0.5  # after the last key until what is typed is written down
 
 
@@ -92,6 +96,24 @@ class KeepingActions(Actions):
         self._chats.append(chat)
         await self.chat_view.open(chat)
 
+    # What was learned from kept chats.
+
+    def tell_price(self, panel: SettingsPanel) -> None:
+        """Say in the settings what temperatures cost with this model, as far as kept replies tell."""
+        if self.keeper.path is not None and self.loaded is not None:
+            self._read_prices(panel, self.loaded.name)
+
+    @work(thread=True, exclusive=True, group="prices", exit_on_error=False)
+    def _read_prices(self, panel: SettingsPanel, model: str) -> None:
+        from specchat.statistics.ledger import by_temperature, price_at
+        from specchat.statistics.reading import read_figures
+
+        try:
+            groups = by_temperature(read_figures(self.keeper.store(), time.time() - PRICED_S, model))
+        except Refusal:  # of the store, which other messages tell
+            return
+        self.call_from_thread(panel.tell_price, lambda temperature: price_at(groups, temperature))
+
     # The shown chat.
 
     def action_title(self, title: str = "") -> None:
@@ -145,7 +167,7 @@ class KeepingActions(Actions):
         if composer is not None and (written := composer.written):
             chat = self.chat_view.chat
             messages = [*chat.messages(), Message(Role.USER, written)]
-            self.engine.read_ahead(messages, self.keeper.key_of(chat))
+            self.engine.read_ahead(messages, self.keeper.key_of(chat), composer.settled)
 
     def keep_unsent(self) -> None:
         """Write down what stands in the prompt box."""

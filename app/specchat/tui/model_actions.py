@@ -9,6 +9,7 @@ from textual import on, work
 
 from specchat.chat import Chat
 from specchat.console import printable
+from specchat.history.keeper import Keeper
 from specchat.tui.actions import Actions
 from specchat.tui.engine_thread import Wanted
 from specchat.tui.fetches import Fetches, State, in_short
@@ -16,7 +17,7 @@ from specchat.tui.messages import FetchMoved, TryEnded, TryMoved
 from specchat.tui.widgets.status import Status
 
 if TYPE_CHECKING:
-    from specchat.opening import Shelf
+    from specchat.shelf import Shelf
     from specchat.tui.replaying import ReplayJob
 
 VERDICT_S = 30  # that what a trial found stays on the screen
@@ -27,6 +28,7 @@ class ModelActions(Actions):
 
     fetches: Fetches | None
     load_model: Callable[[Wanted], None]
+    keeper: Keeper
     _chats: list[Chat]
     _trial: ReplayJob | None = None
 
@@ -37,7 +39,7 @@ class ModelActions(Actions):
             self.load_model(Wanted(model=name))
             return
         from specchat.machine import free_memory
-        from specchat.opening import Shelf
+        from specchat.shelf import Shelf
         from specchat.tui.screens.models import ModelScreen
 
         troubles: list[str] = []
@@ -74,18 +76,21 @@ class ModelActions(Actions):
 
     def action_try_draft(self, name: str = "") -> None:
         """Say what a draft model would have given on the last replies; without a name, the chosen or the paired one."""
-        from specchat.tui.replaying import ReplayJob, last_replies
+        from specchat.tui.replaying import NONE_YET, ReplayJob, kept_replies, last_replies
 
         if self.is_busy() or self._trial is not None:
             return
-        now = self.chat_view.chat
-        replies = last_replies([*(chat for chat in self._chats if chat is not now), now])
-        if not replies:
-            self.tell("no reply has been written yet to try a draft model on")
+        keeper, now = self.keeper, self.chat_view.chat
+        chats = [*(chat for chat in self._chats if chat is not now), now]
+        replies = last_replies([chat for chat in chats if keeper.path is None or not keeper.keeps(chat)])
+        if keeper.path is None and not replies:
+            self.tell(NONE_YET)
             return
         chosen = self.settings.guess.draft
         draft = name or ("auto" if chosen == "none" else chosen)
-        self._trial = ReplayJob(draft, self.engine.wanted.model, replies)
+        self._trial = ReplayJob(
+            draft, self.engine.wanted.model, replies, lambda model, most: kept_replies(keeper, model, most)
+        )
         self.engine.rewrite(self._trial)
 
     def stop_trying(self) -> bool:

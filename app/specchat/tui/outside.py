@@ -14,6 +14,7 @@ from pathlib import Path
 from textual.app import App, SuspendNotSupported
 
 from specchat.console import printable
+from specchat.editor import editor_name
 
 _CLIPBOARDS = (("pbcopy",), ("wl-copy",), ("xclip", "-selection", "clipboard"), ("xsel", "-ib"), ("clip.exe",))
 _ENDINGS = {
@@ -25,7 +26,7 @@ _ENDINGS = {
 
 def edited(app: App[None], text: str) -> str | None:
     """A text as the user's editor leaves it; None when there is no editor, or it failed."""
-    wanted = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    wanted = editor_name()
     try:
         command = shlex.split(wanted)
     except ValueError:  # a quote that does not end

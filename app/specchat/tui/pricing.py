@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual import on
 
 from specchat.attachments import label
-from specchat.rewrite.folders import unfinished_folder
+from specchat.folders import unfinished_folder
 from specchat.rewrite.unfinished import UnfinishedStore
 from specchat.tui.redoing import RedoActions
 from specchat.tui.rewrite_messages import ForecastMade

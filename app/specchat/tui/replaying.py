@@ -18,10 +18,12 @@ from specchat.tui.messages import TryEnded, TryMoved
 if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.conversation import Message as Said
     from specchat.draft_replay import PastReply
+    from specchat.history.keeper import Keeper
     from specchat.loading import Engines
     from specchat.session import ChatSession
 
 MOST = 20  # replies
+NONE_YET = "no reply has been written yet to try a draft model on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Written:
 
 
 def last_replies(chats: Sequence[Chat]) -> list[Written]:
-    """The last replies whose tokens are known, the newest chat last."""
+    """The last replies whose tokens are known, the newest chat last; for chats that are not kept."""
     found = [
         (chat, turn.parent, turn.tokens)
         for chat in chats
@@ -43,14 +45,34 @@ def last_replies(chats: Sequence[Chat]) -> list[Written]:
     return [Written(tuple(chat.messages(chat.turn(question))), tokens) for chat, question, tokens in found[-MOST:]]
 
 
+def kept_replies(keeper: Keeper, model: str, most: int) -> list[Written]:
+    """The last replies that a model wrote in kept chats, the newest last. Waits for the disk. Raises StoreRefused."""
+    from specchat.statistics.past import last_written
+
+    if keeper.path is None or most < 1:
+        return []
+    keeper.flush()
+    return [Written(each.history, each.tokens) for each in last_written(keeper.store(), most, model=model)]
+
+
 class ReplayJob:
     """Tries one draft model. `stop` may be called from any thread."""
 
-    def __init__(self, draft: str, target: str | None, replies: Sequence[Written]) -> None:
-        """`draft` is an id, a path, or "auto" for the one that the catalogue pairs with `target`."""
+    def __init__(
+        self,
+        draft: str,
+        target: str | None,
+        replies: Sequence[Written],
+        kept: Callable[[str, int], Sequence[Written]] = lambda model, most: (),
+    ) -> None:
+        """`draft` is an id, a path, or "auto" for the one that the catalogue pairs with `target`.
+
+        `kept` gives the last replies that a model wrote before these, at most so many.
+        """
         self.draft = draft
         self._target = target
         self._replies = replies
+        self._kept = kept
         self._stopped = False
 
     def stop(self) -> None:
@@ -80,10 +102,12 @@ class ReplayJob:
             return not self._stopped
 
         progress(0.0)
+        past = self._past(engines)
+        if not past:
+            return NONE_YET
         path = self._path(progress)
         if engines.cost is None:
             raise ValueError(f"{engines.target.weights.name} cannot take tokens back, so nothing can guess for it")
-        past = self._past(engines)
         started = perf_counter()
         spare = replace(engines, draft=None, draft_step_s=None, notices=[])  # beside what is in use
         spare.load_draft(path)
@@ -100,17 +124,20 @@ class ReplayJob:
     def _past(self, engines: Engines) -> list[PastReply]:
         from specchat.draft_replay import PastReply, kinds_of
 
-        piece = engines.target.weights.vocabulary.piece
+        weights, n_vocab = engines.target.weights, engines.target.n_vocab
+        piece = weights.vocabulary.piece
+        kept = self._kept(weights.name, MOST - len(self._replies))
         return [
             PastReply(
                 tuple(engines.format.prompt(each.history).tolist()), each.tokens, kinds_of([*map(piece, each.tokens)])
             )
-            for each in self._replies
+            for each in (*kept, *self._replies)
+            if max(each.tokens) < n_vocab  # else another model of this name wrote it
         ]
 
     def _path(self, progress: Callable[[float], bool]) -> Path:
         from specchat.kept import kept_trials
-        from specchat.opening import Shelf, is_path
+        from specchat.shelf import Shelf, is_path
         from specchat.trial import tried, vouched_for
 
         shelf = Shelf(lambda _: None)  # what is wrong with it was told when the target was loaded

@@ -73,7 +73,7 @@ def record_of(chat: Chat, shown: Mapping[Turn, Shown]) -> ChatRecord:
 def model_titles() -> dict[str, str]:
     """What the catalogue calls the models whose files are named so; empty where it cannot be read."""
     from specchat.catalogue import CatalogueError
-    from specchat.opening import Shelf
+    from specchat.shelf import Shelf
 
     with suppress(CatalogueError):
         models = Shelf(lambda _: None).catalogue.models

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specchat.attachments import find_files, label, typed_path
+from specchat.attachments import find_files, is_file, label, typed_path
 from specchat.rewrite.checks import Rails
 
 if TYPE_CHECKING:
@@ -154,14 +154,6 @@ def fitting_files(pattern: str, root: Path, wanted: Callable[[], bool] = lambda:
     names = find_files(folder, wanted)
     found = [folder / name for name in names if _fits(name.split("/"), parts)]
     return [path for path in found if is_file(path) and not path.is_symlink()]
-
-
-def is_file(path: Path) -> bool:
-    """Whether a path leads to a regular file."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def _paths(

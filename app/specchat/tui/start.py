@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from specchat.settings import Settings, SettingsFile
+from specchat.settings.keys import Place
+from specchat.settings.layers import Origin, Source
 from specchat.tui.engine_thread import Wanted
 
 
@@ -34,3 +37,13 @@ class Start:
     history: Path | None = None  # the store of chats; None: there is none
     is_private: bool = False  # whether nothing is written to it
     resume: int | None = None  # the chat of the store to go on with
+    origins: Mapping[Place, Origin] = field(default_factory=dict)  # of the settings that are not built in
+
+    def decided(self) -> dict[str, str]:
+        """What decides settings before the user's file does, by key: a change in the app holds for this run alone."""
+        words = {Source.PROJECT: "the project's settings"}
+        return {
+            ".".join(place): words.get(origin.source, origin.where)
+            for place, origin in self.origins.items()
+            if origin.source.is_over_user_file
+        }

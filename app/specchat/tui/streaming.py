@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.session import ChatSession, Event, Reply
     from speculation.types import Step
 
-Keep = Callable[[str, "Step | None"], None]  # what a step wrote, with its figures
+Keep = Callable[[str, "Step | None", Sequence[Span]], None]  # what a step wrote, with its figures and who proposed it
 
 POST_S = 0.05  # between two messages of text
 FIGURES_S = 0.2  # between two sets of figures
@@ -83,12 +83,12 @@ class Streaming:
                 continue
             assert authorship is not None  # a reply begins with a reading, also of nothing
             if isinstance(event, Wrote):
-                if self._request.keep is not None:
-                    self._request.keep(event.text, event.step)
                 if (step := event.step) is not None:
                     self._started = self._started or perf_counter() - step.verify_s - step.draft_s
                     authorship.feed(step, [vocabulary.piece(token) for token in step.tokens])
                     self._figures.add(step, self._session.plan)
+                if self._request.keep is not None:
+                    self._request.keep(event.text, step, () if step is None else self._placed(authorship.last))
                 self._text.append(event.text)
                 if perf_counter() - self._posted_at >= POST_S:
                     self._flush(authorship, figures_after_s=self._figures_s)

@@ -171,7 +171,8 @@ class UndoActions(Actions):
 
 
 def _store() -> UndoStore:
-    from specchat.rewrite.undo import UndoStore, undo_folder
+    from specchat.folders import undo_folder
+    from specchat.rewrite.undo import UndoStore
 
     return UndoStore(undo_folder())
 

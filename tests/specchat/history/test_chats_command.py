@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from specchat.cli import main
-from specchat.history.store import Store, history_path
+from specchat.folders import history_path
+from specchat.history.store import Store
 from tests.specchat.history.making import said
 
 

@@ -190,6 +190,26 @@ def test_a_reply_that_goes_on_has_two_parts(recorder: Recorder, kept: KeptChat, 
     assert [part.totals.steps for part in ended.parts] == [2, 1]
 
 
+def test_who_proposed_what_is_known_of_a_reply_that_is_cut_off(recorder: Recorder, kept: KeptChat, path: Path) -> None:
+    origin = Origin(Author.TURN, "an earlier question", 1, 1, 0)
+    kept.chat.add(Role.USER, "one")
+    turn = answer(kept, "two", spans=(Span(0, 3, Author.MODEL, 0, None),))
+    writing = kept.begin_reply(turn, ABOUT)
+    writing.step(" thr", step(1), (Span(3, 6, Author.TURN, 0, origin), Span(6, 7, Author.MODEL, 0, None)))
+    writing.step("", step(2), (Span(7, 9, Author.DRAFT, 1, None),))  # held back
+    writing.step("e", step(3), (Span(9, 12, Author.DRAFT, 2, None),))
+
+    begun = stored(recorder, path, kept).turns[1]
+
+    assert begun.text == "two thre"
+    assert begun.spans == (
+        Span(0, 3, Author.MODEL, 0, None),
+        Span(3, 6, Author.TURN, 0, origin),
+        Span(6, 7, Author.MODEL, 0, None),
+        Span(7, 8, Author.DRAFT, 1, None),
+    )
+
+
 def test_what_is_typed_and_chosen_is_kept_beside(recorder: Recorder, kept: KeptChat, path: Path) -> None:
     kept.chat.add(Role.USER, "one")
     kept.note(unsent="and now", model="qwen", settings={"guess": "auto"})

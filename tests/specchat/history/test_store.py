@@ -15,13 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from specchat.conversation import Role
+from specchat.folders import history_path
 from specchat.history import database, schema, search
 from specchat.history.errors import NoSuchChat, StoreRefused
 from specchat.history.forgetting import forget_chats
 from specchat.history.records import ChatRecord, PartRecord, TurnRecord
 from specchat.history.restore import to_chat
 from specchat.history.schema import MIGRATIONS, migrate, version_of
-from specchat.history.store import Store, history_path
+from specchat.history.store import Store
 from specchat.states import Owner, StateFiles
 from speculation.stats import Totals
 from tests.specchat.history import making

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from specchat.rewrite import disk, journal, write
+from specchat.rewrite import backups, disk, journal, write
 
 CHANGING = ("open", "write", "fsync", "replace", "unlink", "ftruncate", "fchmod", "fchown", "setxattr", "utime")
 READING = ("stat", "fstat", "read", "lseek", "listxattr", "getxattr", "listdir")
@@ -55,7 +55,7 @@ def failing(at: int, fault: BaseException | None, names: tuple[str, ...] = CHANG
     """The calls of the modules that write, of which number `at` fails; counted from 0."""
     calls = Calls(at, fault, names)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (disk, write, journal):
+        for module in (disk, write, journal, backups):
             patch.setattr(module, "os", calls)
         yield calls
 

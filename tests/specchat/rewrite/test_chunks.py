@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from specchat.errors import InputRefused, UsageError
 from specchat.rewrite.chunks import split
+from specchat.rewrite.expressions import Expression
 from specchat.rewrite.part import Part, part_between, parts_matching
 from specchat.rewrite.source import joined, source_of
 from tests.specchat.rewrite.files import AWKWARD
@@ -78,25 +79,29 @@ def test_a_fence_that_is_never_closed_hides_nothing() -> None:
 CODE = source_of(joined(["a = 1", "# begin", "b = 2", "", "c = 3", "# end", "# end", "", "d = 4"]).encode(), "a.py")
 
 
+def between(text: str) -> Expression:
+    return Expression(text, "--between")
+
+
 class TestNamedParts:
     def test_between_two_expressions_stand_the_lines_behind_one_and_before_the_other(self) -> None:
-        assert part_between(CODE, "^# begin", "end$") == Part(2, 5)
+        assert part_between(CODE, between("^# begin"), between("end$")) == Part(2, 5)
 
     def test_what_matches_nothing_is_named(self) -> None:
-        with pytest.raises(InputRefused, match=r"no line of a\.py matches ### of --between"):
-            part_between(CODE, "###", "end")
-        with pytest.raises(InputRefused, match=r"behind line 6 matches begin of --between"):
-            part_between(CODE, "# end", "begin")
+        with pytest.raises(InputRefused, match=r"no line of a\.py matches --between ###"):
+            part_between(CODE, between("###"), between("end"))
+        with pytest.raises(InputRefused, match=r"behind line 6 matches --between begin"):
+            part_between(CODE, between("# end"), between("begin"))
         with pytest.raises(InputRefused, match="no line between lines 6 and 7"):
-            part_between(CODE, "# end", "# end")
+            part_between(CODE, between("# end"), between("# end"))
         with pytest.raises(InputRefused, match="matches --match zzz"):
-            parts_matching(CODE, "zzz")
+            parts_matching(CODE, Expression("zzz", "--match"))
 
     def test_a_match_names_its_whole_paragraph_once(self) -> None:
-        assert parts_matching(CODE, "[abcd] = [24]|begin") == [Part(0, 3), Part(8, 9)]
+        assert parts_matching(CODE, Expression("[abcd] = [24]|begin", "--match")) == [Part(0, 3), Part(8, 9)]
 
     def test_what_is_no_expression_is_wrong_usage(self) -> None:
         with pytest.raises(UsageError, match=r"--match \( is no regular expression"):
-            parts_matching(CODE, "(")
+            Expression("(", "--match")
         with pytest.raises(UsageError, match="--between"):
-            part_between(CODE, "a", "[")
+            between("[")

@@ -14,10 +14,12 @@ import pytest
 from rich.cells import cell_len
 
 from specchat import cli
+from specchat.console import printable
+from specchat.folders import undo_folder
 from specchat.rewrite import dry_run
 from specchat.rewrite.patch import patch
 from specchat.rewrite.source import joined, read_source, source_of
-from specchat.rewrite.undo import KEEP_S, UndoStore, undo_folder
+from specchat.rewrite.undo import KEEP_S, UndoStore
 from tests.specchat.rewrite.scripted import COPY, Script, edited
 from tests.specchat.rewrite.shell import LINES, TEXT, Shell, put, rows, without_styles
 
@@ -76,6 +78,42 @@ def test_the_patch_applies(shell: Shell, text: str | bytes) -> None:
 
     assert written.code == 0
     assert path.read_bytes() == after != before
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="applies the patch with git")
+def test_what_looks_wrong_in_a_patch_is_told_beside_it_by_file_and_line(shell: Shell) -> None:
+    path = put("a b.txt")
+    shell.model.script = edited(
+        lambda text: text.replace("line 20 of", "line 99 of").replace(
+            "line 50 of", "... rest unchanged ...\nline 50 of"
+        )
+    )
+
+    done = shell("rewrite", "a b.txt", "do it", "--diff", "--force")
+    subprocess.run(["git", "apply", "-"], input=done.out, check=True)
+
+    assert path.read_text() == shell.model.script(TEXT, "")
+    first, second, *_ = done.err.splitlines()
+    assert first == "a b.txt:21: quiet edit: a number changed that the request does not name"
+    assert second == "a b.txt:51: a remark stands for lines: ... rest unchanged ..."
+    assert done.out.startswith(b"--- a/a b.txt\t\n+++ b/a b.txt\t\n")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="applies the patch with git")
+@pytest.mark.parametrize("tool", [["git", "apply", "-"], ["patch", "-p1", "--silent"]], ids=lambda tool: tool[0])
+@pytest.mark.parametrize(
+    "name", ["a b", "é", 'q"uo"te', "back\\slash", "line\nend", "tab\tbed", "esc\x1b[31m", "\u202egnp", "\udcff", " "]
+)
+def test_a_patch_finds_the_file_by_any_name(shell: Shell, name: str, tool: list[str]) -> None:
+    if shutil.which(tool[0]) is None:
+        pytest.skip(f"there is no {tool[0]} here")
+    path = put(name)
+
+    done = shell("rewrite", name, "do it", "--diff")
+    subprocess.run(tool, input=done.out, check=True)
+
+    assert path.read_text() == rows(TEXT)
+    assert printable(done.out.decode("utf-8", "surrogateescape")) == done.out.decode("utf-8", "surrogateescape")
 
 
 def test_stdout_is_the_whole_result_and_writes_nothing(shell: Shell) -> None:

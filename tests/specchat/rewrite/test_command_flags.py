@@ -419,13 +419,84 @@ class TestContinue:
         assert (done.code, shell.loaded) == (3, 0)
         assert done.err == "no rewrite of a.txt was cut off, so there is none to go on with\n"
 
-    def test_what_was_written_is_not_written_again(self, shell: Shell) -> None:
+    def test_what_was_written_is_not_written_again_and_the_figures_are_those_of_both_runs(self, shell: Shell) -> None:
         put("a.txt")
-        self.cut_off(shell)
+        first, _ = shell("--max-tokens", "1500", "rewrite", "a.txt", "do it", "-w", "--json").lines
 
         line, _ = shell("rewrite", "a.txt", "do it", "--continue", "-w", "--json").lines
 
-        assert 0 < line["speculation"]["output_tokens"] < len(TEXT) - 1000
+        before, both = first["speculation"], line["speculation"]
+        assert before["output_tokens"] == 1500
+        assert len(rows(TEXT)) < both["output_tokens"] < len(rows(TEXT)) + 200  # lines that were not whole come again
+        assert both["steps"] > before["steps"]
+        assert both["seconds"]["decode"] > before["seconds"]["decode"]
+        assert both["seconds"]["prefill"] > before["seconds"]["prefill"]
+
+    @pytest.mark.parametrize(
+        ("rail", "said"),
+        [
+            (["--keep", "numbers"], "numbers: 40 is gone"),
+            (["--protect", "line 40 of"], "line 40 of is protected"),
+            (["--max-change", "1"], "% of the lines change"),
+            (["--strict"], "quiet"),
+        ],
+        ids=lambda each: str(each[0]),
+    )
+    def test_what_a_rewrite_must_not_do_it_must_not_do_when_it_goes_on(
+        self, shell: Shell, rail: list[str], said: str
+    ) -> None:
+        path = put("a.txt")
+        shell.model.script = edited(lambda text: text.replace("line 40 of", "line 41 of"))
+        self.cut_off(shell, *rail)
+
+        done = shell("rewrite", "a.txt", "--continue", "--diff")
+
+        assert done.code == 5
+        assert said in done.err
+        assert path.read_text() == TEXT
+
+    def test_a_guard_rail_that_is_given_later_holds_beside_the_earlier_ones(self, shell: Shell) -> None:
+        put("a.txt")
+        shell.model.script = edited(rows)
+        self.cut_off(shell, "--protect", "line 3 of", "--max-change", "1")
+
+        done = shell("rewrite", "a.txt", "--continue", "-w", "--max-change", "50", "--protect", "line 20 of")
+
+        assert "line 20 of is protected" in done.err
+        assert "of the lines change" not in done.err
+
+    def test_how_it_is_written_need_not_be_said_again(self, shell: Shell) -> None:
+        path = put("a.txt")
+        self.cut_off(shell, "--eol", "crlf", "--final-newline", "no", "--backup-suffix", ".orig", "--no-backup")
+
+        done = shell("rewrite", "a.txt", "--continue", "-w")
+
+        assert done.code == 0
+        assert path.read_bytes() == rows(TEXT).replace("\n", "\r\n").removesuffix("\r\n").encode()
+        assert Path("a.txt.orig").read_text() == TEXT
+        assert shell("undo").code == 3
+
+    def test_the_terms_of_one_file_are_not_those_of_the_next(self, shell: Shell) -> None:
+        put("a.txt")
+        other = put("b.txt")
+        self.cut_off(shell, "--protect", "line 20 of")
+
+        done = shell("rewrite", "a.txt", "b.txt", "do it", "--continue", "-w")
+
+        assert done.code == 8
+        assert "line 20 of is protected" in done.err
+        assert other.read_text() == rows(TEXT)
+
+    def test_what_an_older_version_kept_can_be_gone_on_from(self, shell: Shell) -> None:
+        path = put("a.txt")
+        self.cut_off(shell)
+        (kept,) = (Path(os.environ["SPECCHAT_STATE_DIR"]) / "unfinished").iterdir()
+        found = json.loads(kept.read_bytes())
+        del found["terms"], found["took"]
+        kept.write_text(json.dumps({**found, "version": 1}))
+
+        assert shell("rewrite", "a.txt", "--continue", "-w").code == 0
+        assert path.read_text() == rows(TEXT)
 
     def test_ctrl_c_can_be_gone_on_from(self, shell: Shell) -> None:
         path = put("a.txt")

@@ -54,7 +54,9 @@ def test_a_copy_has_no_hunks_and_takes_few_steps() -> None:
 
 def test_the_first_step_copies_the_beginning_of_the_file() -> None:
     progress = next(
-        event for event in Rewriting(session_on(ScriptedModel(COPY)), FILE, "do it").run() if isinstance(event, Progress)
+        event
+        for event in Rewriting(session_on(ScriptedModel(COPY)), FILE, "do it").run()
+        if isinstance(event, Progress)
     )
 
     assert progress.step is not None

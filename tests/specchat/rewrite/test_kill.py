@@ -4,34 +4,17 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from specchat.rewrite.journal import Journal, State
 from specchat.rewrite.undo import UndoStore
-from tests.specchat.rewrite import killed_child
 from tests.specchat.rewrite.killed_child import VERSIONS
+from tests.specchat.rewrite.killing import killed_after
 
 KILLS = 30
-
-
-def killed_after(file: Path, store: Path, seconds: float) -> None:
-    """Run the child and kill it so many seconds after it has begun to write."""
-    folders = [str(Path(killed_child.__file__).parents[3]), *sys.path]
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD, *map(str, (file, store))],
-        env={"PYTHONPATH": ":".join(folders)},
-        stdout=subprocess.PIPE,
-    ) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"ready\n"
-        timer = threading.Timer(seconds, child.kill)
-        timer.start()
-        assert child.wait(30) == -signal.SIGKILL
 
 
 CHILD = "import sys; from pathlib import Path; from tests.specchat.rewrite import killed_child as c; \
@@ -52,7 +35,7 @@ def test_a_killed_process_leaves_a_whole_file_and_a_whole_store(tmp_path: Path, 
     seen = set()
 
     for _ in range(KILLS // 2):
-        killed_after(file, tmp_path / "undo", chance.uniform(0, 0.15))
+        killed_after(CHILD, [file, tmp_path / "undo"], chance.uniform(0, 0.15), signal.SIGKILL)
 
         if not linked:
             assert file.read_bytes() in VERSIONS  # before anything is set right

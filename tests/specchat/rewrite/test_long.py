@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from specchat.errors import InputRefused, UsageError
 from specchat.rewrite.checks import Problem, rails
 from specchat.rewrite.errors import ChangedOnDisk
+from specchat.rewrite.expressions import Expression
 from specchat.rewrite.flags import Kind, doubts
 from specchat.rewrite.follow import Progress
 from specchat.rewrite.forecast import forecast
@@ -468,7 +469,7 @@ class TestPartial:
 class TestParts:
     def test_each_part_is_written_on_its_own_and_all_else_stays(self) -> None:
         model = ScriptedModel(edited(lambda text: text.upper()))
-        parts = parts_matching(FILE, "Paragraph 1[0-2] ")
+        parts = parts_matching(FILE, Expression("Paragraph 1[0-2] ", "--match"))
 
         outcome = last(rewriting_of(session_on(model), FILE, "do it", parts).run())
 

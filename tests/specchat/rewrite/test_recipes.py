@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specchat.errors import UsageError
+from specchat.folders import recipes_folder
 from specchat.rewrite.checks import Kept, Rails
-from specchat.rewrite.recipes import Recipe, Variable, find_recipe, load_recipes, recipes_folder, values_of
+from specchat.rewrite.recipes import Recipe, Variable, find_recipe, load_recipes, values_of
 from specchat.tables import CatalogueError
 
 LETTER = Recipe("letter", "", "Write to {name} in a {tone} tone.", (Variable("name", None), Variable("tone", "warm")))

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from specchat.errors import InputRefused
+from specchat.folders import undo_folder
 from specchat.rewrite.errors import ChangedOnDisk, NotWritten
 from specchat.rewrite.journal import ORPHAN_S, Entry, Journal, State
 from specchat.rewrite.source import read_source
-from specchat.rewrite.undo import ChangedSince, UndoStore, undo_folder
+from specchat.rewrite.undo import ChangedSince, UndoStore
 from tests.specchat.rewrite.faults import CHANGING, FAULTS, READING, Killed, failing
 
 OLD = b"one\r\ntwo\r\nthree\r\nfour\r\nfive\r\nsix\r\nseven\r\n"

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from specchat.errors import InputRefused
+from specchat.rewrite.checks import Kept, rails
 from specchat.rewrite.disk import Place, place_of
+from specchat.rewrite.endings import Endings
 from specchat.rewrite.long import AnyRewriting
+from specchat.rewrite.merge import FinalNewline, LineEnds
 from specchat.rewrite.outcome import Outcome
 from specchat.rewrite.part import Part
 from specchat.rewrite.partial import Partial, Piece
 from specchat.rewrite.source import SourceFile, read_source
+from specchat.rewrite.terms import Terms
+from specchat.rewrite.took import Took
 from specchat.rewrite.unfinished import EVERY_S, KEEP_S, Keeping, UnfinishedStore
+from speculation.stats import Totals
 
 PARTIAL = Partial("0" * 64, "utf-8", "do it", (Part(0, 3),), (Piece(Part(0, 1), ("é",), (0,)),))
 
@@ -50,7 +60,7 @@ def store(tmp_path: Path) -> UnfinishedStore:
 
 def keeping(store: UnfinishedStore, place: Place, now: list[float]) -> tuple[Keeping, Running]:
     running = Running(read_source(place.named))
-    return Keeping(store, cast(AnyRewriting, running), lambda: now[0]), running
+    return Keeping(store, cast(AnyRewriting, running), clock=lambda: now[0]), running
 
 
 def test_what_is_kept_comes_back_and_a_file_has_one(store: UnfinishedStore, place: Place) -> None:
@@ -125,3 +135,69 @@ def test_the_end_says_whether_one_can_go_on(store: UnfinishedStore, place: Place
     running.kept = replace(PARTIAL, pieces=())
     assert kept.end(cast(Outcome, Ended(complete=False))) is False
     assert store.get(place) is None
+
+
+TERMS = st.builds(
+    Terms,
+    guard=st.builds(
+        rails,
+        st.none() | st.floats(0, 100),
+        st.sets(st.sampled_from(Kept)),
+        st.lists(st.sampled_from(["a", "^b$", "\\d+", "é\n"]), unique=True, max_size=2),
+    ),
+    strict=st.booleans(),
+    endings=st.builds(Endings, st.sampled_from(LineEnds), st.sampled_from(FinalNewline)),
+    backup_suffix=st.none() | st.sampled_from([".orig", "~"]),
+    keeps_backup=st.booleans(),
+)
+
+
+@given(TERMS, st.integers(0, 10**9), st.floats(0, 1e6), st.dictionaries(st.text(max_size=3), st.integers(0, 9)))
+def test_terms_and_figures_come_back_as_they_were(terms: Terms, count: int, seconds: float, by: dict[str, int]) -> None:
+    took = Took(Totals(steps=count, emitted=count, verify_s=seconds, accepted_by=by), seconds)
+    partial = replace(PARTIAL, terms=terms, took=took)
+
+    assert Partial.from_json(json.loads(json.dumps(partial.as_json()))) == partial
+
+
+@given(TERMS, TERMS)
+def test_what_was_ruled_out_before_stays_ruled_out_and_saying_it_twice_adds_nothing(now: Terms, before: Terms) -> None:
+    both = now.over(before)
+
+    assert both.over(before) == both
+    assert now.over(Terms()) == now
+    assert Terms().over(before) == before
+    for each in (now, before):
+        assert both.guard.keep >= each.guard.keep
+        assert set(both.guard.protect) >= set(each.guard.protect)
+        assert both.strict >= each.strict
+        assert both.keeps_backup <= each.keeps_backup
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("terms", "keep", ["words"]),
+        ("terms", "keep", 1),
+        ("terms", "protect", ["("]),
+        ("terms", "protect", [1]),
+        ("terms", "max_change", "many"),
+        ("terms", "line_ends", "cr"),
+        ("terms", "backup_suffix", "/../x"),
+        ("terms", "backup_suffix", 1),
+        ("took", "steps", -1),
+        ("took", "steps", 1.5),
+        ("took", "steps", "1"),
+        ("took", "verify_s", float("nan")),
+        ("took", "verify_s", float("inf")),
+        ("took", "accepted_by", []),
+        ("took", "accepted_by", {"lookup": -1}),
+        ("took", "more", 1),
+    ],
+)
+def test_what_is_kept_and_no_terms_or_figures_is_refused(part: str, name: str, value: object) -> None:
+    found = PARTIAL.as_json()
+    found[part] = {**found[part], name: value}
+
+    with pytest.raises(InputRefused):
+        Partial.from_json(found)

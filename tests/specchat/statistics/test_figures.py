@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specchat.statistics.figures import ReplyFigures, Sum, Work, grouped, summed
-from specchat.statistics.ledger import by_temperature, ledger, price_tag
+from specchat.statistics.ledger import by_temperature, ledger, price_at, price_tag
 from tests.specchat.statistics.making import PLAIN_S, cell, plain, reply
 
 DAY_S = 86_400.0
@@ -118,6 +118,23 @@ def test_temperatures_have_their_price() -> None:
         (1.0, 1, 1.6),
     ]
     assert price_tag(groups) == "at 0.2 2.4 tokens per step, at 1.0 1.6 (from your 3 replies)"
+
+
+def test_a_temperature_is_priced_against_the_lowest_one_that_was_used() -> None:
+    groups = by_temperature(
+        [
+            reply(1, cell(50, 120, 5.0), temperature=0.2),
+            reply(2, cell(100, 180, 9.0), temperature=1.0),
+            reply(3, cell(100, 250, 9.0), temperature=1.3),
+            reply(4, cell(1, 9, 0.1), temperature=0.0),  # too few steps to say
+        ]
+    )
+
+    assert price_at(groups, 0.2) == "2.4 tokens per step here"
+    assert price_at(groups, 1.04) == "costs 25% of tokens per step here (1.8, at 0.2 2.4)"
+    assert price_at(groups, 1.3) == "costs no tokens per step here (2.5, at 0.2 2.4)"
+    assert [price_at(groups, temperature) for temperature in (0.0, 0.6)] == ["", ""]
+    assert price_at([], 0.2) == ""
 
 
 def test_replies_without_guesses_say_nothing_of_temperatures() -> None:

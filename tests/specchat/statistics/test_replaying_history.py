@@ -11,8 +11,9 @@ import pytest
 from specchat.cli import main
 from specchat.conversation import Message, Role
 from specchat.draft_replay import Kind, PastReply
+from specchat.folders import history_path
 from specchat.history.records import About
-from specchat.history.store import Store, history_path
+from specchat.history.store import Store
 from specchat.settings import SettingsFile, settings_path
 from specchat.statistics import tune_command
 from specchat.statistics.history_bench import Agreed, agreed_by_kind, alone

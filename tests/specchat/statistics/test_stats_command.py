@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from specchat.cli import main
+from specchat.folders import history_path
 from specchat.history.records import About
-from specchat.history.store import Store, history_path
+from specchat.history.store import Store
 from specchat.statistics.shown import duration
 from tests.specchat.statistics.making import chat, part, step
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from textual import work
 from textual.message import Message
 from textual.screen import ModalScreen
 
 from specchat.errors import Refusal
+from specchat.history.keeper import Keeper
 from specchat.history.records import ChatSummary
-from specchat.tui.keeping import Keeper
 from specchat.tui.widgets.chat_list import PAGE, Row, Unkept
 
 MOST_HITS = 300
@@ -114,6 +115,18 @@ class AskingStore(ModalScreen[ChatChoice | None]):
             self.post_message(self.Deleted(chat_id))
             self.post_message(self.Said(f"{title} is deleted; u takes that back"))
             self.app.call_from_thread(self.ask)
+
+    @work(thread=True, group="chats", exit_on_error=False)
+    def take_up(self, path: Path) -> None:
+        """Take up the chats of a file."""
+        from specchat.history.taking import take_up
+
+        with self._refusals():
+            taken = take_up(self.keeper.store(), path)
+            problem = "" if taken.problem is None else str(taken.problem)
+            text = f"{taken.line}, then: {problem}" if problem and taken.new else problem or taken.line
+            self.app.call_from_thread(self.ask)
+            self.post_message(self.Said(text, is_problem=bool(problem)))
 
     def undelete(self) -> None:
         """Put back what was deleted last."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on
@@ -15,8 +16,8 @@ from textual.events import Resize
 from textual.widgets import Static
 
 from specchat.attachments import label
+from specchat.history.keeper import Keeper
 from specchat.history.records import ChatSummary, Hit
-from specchat.tui.keeping import Keeper
 from specchat.tui.screens.ask_line import AskLine
 from specchat.tui.screens.chat_store import AskingStore, ChatChoice
 from specchat.tui.screens.line import Line
@@ -28,7 +29,7 @@ SHORT = 16  # rows under which the list needs all of them
 _TYPING = (("Enter", "open"), ("Tab", "rename, delete, pin, export"), ("Esc", "close"))
 _ON_LIST = (
     ("Enter", "open"), ("r", "rename"), ("d", "delete"), ("p", "pin"), ("e", "export"), ("u", "take back"),
-    ("/", "find"), ("Esc", ""),
+    ("i", "import"), ("/", "find"), ("Esc", ""),
 )  # fmt: skip
 
 
@@ -75,7 +76,7 @@ class ChatScreen(AskingStore):
         super().__init__(keeper, unkept)
         self._shown_id = shown_id
         self._busy = is_busy
-        self._is_problem = False
+        self._is_of_list = False  # what is said now
         self._list = ChatList(shown_id, now, id="chats-list")
 
     def compose(self) -> ComposeResult:
@@ -123,6 +124,8 @@ class ChatScreen(AskingStore):
             self.query_one(Line).focus()
         elif verb == "undelete":
             self.undelete()
+        elif verb == "import":
+            self._import()
         elif row is None:
             return
         elif verb == "open":
@@ -139,8 +142,8 @@ class ChatScreen(AskingStore):
         if self.is_last(message.number):
             self._list.fill(message.first, message.stored)
             if not message.first and not message.stored:
-                self._say("nothing found" if self.words else "no chat is kept yet")
-            elif self.words or not self._is_problem:
+                self._say("nothing found" if self.words else "no chat is kept yet", is_of_list=True)
+            elif self.words or self._is_of_list:
                 self._say("")
 
     @on(AskingStore.PageRead)
@@ -196,6 +199,16 @@ class ChatScreen(AskingStore):
 
         self.app.push_screen(AskLine("Title", row.title), named)
 
+    def _import(self) -> None:
+        def named(path: str | None) -> None:
+            if path is not None:
+                self.take_up(Path(path).expanduser())
+
+        if self.keeper.path is None:
+            self._say("no chats are kept here")
+        else:
+            self.app.push_screen(AskLine("Import the chats of a file of specchat or ChatGPT", ""), named)
+
     def _delete(self, row: ChatSummary | Hit) -> None:
         chat_id, title = _id(row), in_line(row.title) or "new chat"
         if self._busy and chat_id == self._shown_id:
@@ -216,8 +229,8 @@ class ChatScreen(AskingStore):
             self.keeper.pin(row.id, is_pinned=not row.is_pinned)
             self.ask()
 
-    def _say(self, text: str, *, is_problem: bool = False) -> None:
-        self._is_problem = is_problem
+    def _say(self, text: str, *, is_problem: bool = False, is_of_list: bool = False) -> None:
+        self._is_of_list = is_of_list
         news = self.query_one("#chats-news", Static)
         news.update(Content(label(text)))
         news.set_class(bool(text), "-some")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -17,28 +18,27 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.worker import get_current_worker
 
-from specchat.attachments import complete_path, find_files, fuzzy, is_typed_path, label, matched, typed_path
+from specchat.attachments import complete_path, find_files, fuzzy, is_file, is_typed_path, label, matched, typed_path
 from specchat.tui.screens.line import Line
 
 SHOWN = 50  # results at a time; who needs the next one types another letter
 
+Answer = TypeVar("Answer")
 Find = Callable[[Path, Callable[[], bool]], list[str]]  # (folder, still wanted?) -> names below it
 
 
-class FilePicker(ModalScreen[Path | None]):
-    """Finds a file below a folder while its name is typed, or takes a path; None when left."""
+class FileSearch(ModalScreen[Answer]):
+    """Finds a file below a folder while its name is typed, or takes a path. No answer when left."""
 
+    TITLE_SHOWN: ClassVar[str]
+    KEYS_SHOWN: ClassVar[str]
+    LINE: ClassVar[type[Line]] = Line
     DEFAULT_CSS = """
-    FilePicker {
+    FileSearch {
         align: center middle;
         & > Vertical {
-            width: 80;
-            max-width: 100%;
-            height: 22;
-            max-height: 100%;
-            border: round $primary;
-            background: $surface;
-            padding: 0 1;
+            width: 80; max-width: 100%; height: 22; max-height: 100%;
+            border: round $primary; background: $surface; padding: 0 1;
         }
         Line { margin-bottom: 1; }
         OptionList {
@@ -78,16 +78,16 @@ class FilePicker(ModalScreen[Path | None]):
         self._find = find
         self._names: list[str] | None = None  # None while they are being listed
         self._searching = False
-        self._found: FilePicker.Found | None = None  # what the list shows
+        self._found: FileSearch.Found | None = None  # what the list shows
         self._picked = False  # Enter came before the results of what was typed
 
     def compose(self) -> ComposeResult:
         """A line to type in, what it finds, and how much that is."""
         box = Vertical()
-        box.border_title = "Attach a file"
-        box.border_subtitle = "Enter attach  Tab complete  Esc leave"
+        box.border_title = self.TITLE_SHOWN
+        box.border_subtitle = self.KEYS_SHOWN
         with box:
-            yield Line("letters of a name, or a path: /, ~/, ../")
+            yield self.LINE("letters of a name, or a path: /, ~/, ../")
             yield OptionList(markup=False)
             yield Static(id="files-state", markup=False)
 
@@ -140,6 +140,14 @@ class FilePicker(ModalScreen[Path | None]):
         else:
             self._picked = True
 
+    @abstractmethod
+    def take(self, path: Path) -> None:
+        """A file is chosen."""
+
+    def drawn(self, query: str, name: str) -> Content:
+        """A line of the list."""
+        return drawn(query, name)
+
     def action_move(self, action: str) -> None:
         """Move the mark in the list, which never has the focus."""
         getattr(self.query_one(OptionList), f"action_{action}")()
@@ -173,7 +181,7 @@ class FilePicker(ModalScreen[Path | None]):
     def _show(self, found: Found) -> None:
         options = self.query_one(OptionList)
         options.clear_options()
-        options.add_options([_drawn(found.query, name) for name in found.names[:SHOWN]])
+        options.add_options([self.drawn(found.query, name) for name in found.names[:SHOWN]])
         options.highlighted = 0 if found.names else None
         if not found.names:
             self._say("nothing there" if is_typed_path(found.query) else "no name holds these letters in this order")
@@ -193,16 +201,20 @@ class FilePicker(ModalScreen[Path | None]):
         self._picked = False
         query, marked = self._query, self._marked()
         typed = typed_path(self._root, query) if is_typed_path(query) else None
-        if typed is not None and _is_file(typed):
-            self.dismiss(typed)
+        if typed is not None and is_file(typed):
+            self.take(typed)
         elif marked is None:
             self.app.bell()
         elif marked.endswith("/"):
             self._type(marked)
-        elif _is_file(path := typed_path(self._root, marked) if typed is not None else self._root / marked):
-            self.dismiss(path)
+        elif is_file(path := self._path(marked)):
+            self.take(path)
         else:
             self._say(f"{label(marked)} is gone, or no file")
+
+    def _path(self, name: str) -> Path:
+        """The file that a line of the list stands for."""
+        return typed_path(self._root, name) if is_typed_path(self._query) else self._root / name
 
     def _type(self, text: str) -> None:
         line = self.query_one(Line)
@@ -211,7 +223,18 @@ class FilePicker(ModalScreen[Path | None]):
             line.cursor_position = len(text)
 
 
-def _drawn(query: str, name: str) -> Content:
+class FilePicker(FileSearch[Path | None]):
+    """Hands back one file."""
+
+    TITLE_SHOWN = "Attach a file"
+    KEYS_SHOWN = "Enter attach  Tab complete  Esc leave"
+
+    def take(self, path: Path) -> None:
+        """This one."""
+        self.dismiss(path)
+
+
+def drawn(query: str, name: str) -> Content:
     """A name with the letters that matched standing out; what leads to the file is dim."""
     shown = label(name)
     drawn = Content(shown).stylize("dim", 0, shown.rstrip("/").rfind("/") + 1)
@@ -221,10 +244,3 @@ def _drawn(query: str, name: str) -> Content:
     for place in matched(query, name) if len(shown) == len(name) else []:
         drawn = drawn.stylize("bold underline $text-accent", place, place + 1)
     return drawn
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False

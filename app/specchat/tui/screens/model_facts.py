@@ -14,7 +14,7 @@ from specchat.recommended import memory_bytes
 from specchat.tui.fetches import Fetch, State
 
 if TYPE_CHECKING:  # loads the engine, which the first frame does not wait for
-    from specchat.opening import Shelf
+    from specchat.shelf import Shelf
 
 COLUMNS = (" ", "NAME", "QUANT", "SIZE", "STATE", "FITS IN MEMORY")
 WIDE_COLUMNS = (" ", "NAME", "QUANT", "SIZE", "ROLE", "DRAFT", "STATE", "FITS IN MEMORY")

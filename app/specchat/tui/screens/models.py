@@ -26,7 +26,7 @@ from specchat.tui.screens.model_facts import COLUMNS, WIDE_COLUMNS, Facts
 from specchat.tui.screens.question import Question
 
 if TYPE_CHECKING:  # loads the engine, which the first frame does not wait for
-    from specchat.opening import Shelf
+    from specchat.shelf import Shelf
 
 WIDE = 108  # columns from which the table has room for all it can say
 LOW = 22  # rows under which the table needs nearly all of them

@@ -12,12 +12,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from specchat.attachments import label, typed_path
+from specchat.attachments import is_file, label, typed_path
 from specchat.errors import Refusal
 from specchat.rewrite.part import range_of
 from specchat.tui.rewrite_words import (
     RewriteWanted,
-    is_file,
     words_in,
 )
 from specchat.tui.screens.line import Line

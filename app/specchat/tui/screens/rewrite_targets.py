@@ -26,8 +26,8 @@ from specchat.tui.rewrite_words import (
     quoted,
     unfinished_in_words,
 )
-from specchat.tui.screens.files import FilePicker
 from specchat.tui.screens.line import Line
+from specchat.tui.screens.several_files import FilesPicker
 from specchat.tui.widgets.request import FilesLine, Request
 
 if TYPE_CHECKING:
@@ -72,17 +72,21 @@ class TargetsAsk(ModalScreen[RewriteWanted | None]):
     def _look_for_one(self, message: FilesLine.FileWanted) -> None:
         message.stop()
 
-        def picked(path: Path | None) -> None:
-            if path is not None:
-                shown = str(path.relative_to(self._root) if path.is_relative_to(self._root) else path)
-                word = label(shown)
-                if word != shown or ('"' in word and "'" in word):
-                    word = word.replace('"', "\u2033")
-                    self._known[word] = path
-                self._put(f"{self._line('files').value} {quoted(word)}".strip())
+        def picked(paths: list[Path] | None) -> None:
+            if paths:
+                self._put(" ".join([self._line("files").value, *map(self._word_for, paths)]).strip())
                 self._request.begin()
 
-        self.app.push_screen(FilePicker(self._root), picked)
+        self.app.push_screen(FilesPicker(self._root), picked)
+
+    def _word_for(self, path: Path) -> str:
+        """What the line shows for a file; one that cannot be typed is remembered under it."""
+        shown = str(path.relative_to(self._root) if path.is_relative_to(self._root) else path)
+        word = label(shown)
+        if word != shown or ('"' in word and "'" in word):
+            word = word.replace('"', "\u2033")
+            self._known[word] = path
+        return quoted(word)
 
     @on(Line.Changed, "#ask-files")
     @on(Line.Changed, "#ask-lines")

@@ -41,7 +41,7 @@ class ChatList(PickList, can_focus=True):
         *(Binding(key, f"asked('{verb}')", text) for key, verb, text in (
             ("enter", "open", "Open"), ("r", "rename", "Rename"), ("d,delete", "delete", "Delete"),
             ("p", "pin", "Keep on top"), ("e", "export", "Export"), ("u", "undelete", "Take back"),
-            ("slash", "search", "Search"),
+            ("i", "import", "Import"), ("slash", "search", "Search"),
         )),
         Binding("down,j", "step(1)", show=False),
         Binding("up,k", "step(-1)", show=False),

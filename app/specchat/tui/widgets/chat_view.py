@@ -14,8 +14,8 @@ from specchat.attachments import Attachment, label
 from specchat.chat import Chat, Turn
 from specchat.console import printable
 from specchat.conversation import Role
+from specchat.history.keeper import Keeper
 from specchat.settings import SOURCES
-from specchat.tui.keeping import Keeper
 from specchat.tui.messages import CheckEnded, CheckProgress, Ended, Grew, Outgrown, ReadingShown, Refused
 from specchat.tui.notes import CopyTour, Look, Shown, full_text, reading_line, reply_line, verdict
 from specchat.tui.screens.question import Question

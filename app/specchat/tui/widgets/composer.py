@@ -42,7 +42,7 @@ class Composer(Vertical):
 
     @dataclass
     class Submitted(Message):
-        """A message or a command that the user wants to send. It stays in the box until `sent` or `clear`."""
+        """A message or a command that the user wants to send. Attachments stay until `sent`."""
 
         text: str
         attachments: tuple[Attachment, ...]
@@ -88,14 +88,18 @@ class Composer(Vertical):
             return ""
         return with_attachments(text, self._attachments)
 
+    @property
+    def settled(self) -> str:
+        """How the message begins whatever is typed: what is attached."""
+        return with_attachments("", self._attachments)
+
     def focus_prompt(self) -> None:
         self.prompt.focus()
 
     def sent(self, text: str) -> None:
         """What was submitted is on its way."""
         self.prompt.remember(text)
-        self._attachments = []
-        self.clear()
+        self.detach()
 
     def clear(self) -> None:
         """Empty the box; attachments stay."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
@@ -25,16 +24,10 @@ class Prompt(TextArea):
         scrollbar-size-vertical: 1;
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "Send", show=False, priority=True),
-        Binding("ctrl+j,shift+enter,alt+enter", "new_line", "New line", show=False, priority=True),
-        Binding("up", "recall(-1)", "Recall", show=False, priority=True),
-        Binding("down", "recall(1)", "Recall", show=False, priority=True),
-    ]
 
     @dataclass
     class Sent(Message):
-        """The user pressed Enter."""
+        """The user pressed Enter; the box is empty again."""
 
         text: str
 
@@ -60,6 +53,13 @@ class Prompt(TextArea):
         self._history: list[str] = []
         self._at = 0  # in the history; its length is the text being written
         self._unsent = ""
+        # No bindings: the app looks at those before it hands on letters that were typed earlier, in the same burst.
+        self._keys: dict[str, Callable[[], None]] = {
+            "enter": self.action_send,
+            **dict.fromkeys(("ctrl+j", "shift+enter", "alt+enter"), self.action_new_line),
+            "up": lambda: self.action_recall(-1),
+            "down": lambda: self.action_recall(1),
+        }
 
     def remember(self, text: str) -> None:
         """Add a sent prompt to what the arrows recall."""
@@ -86,7 +86,9 @@ class Prompt(TextArea):
         if self.completing:
             self.post_message(self.Steered(0))
         else:
-            self.post_message(self.Sent(self.text))
+            text = self.text
+            self.put("")  # at once: what is typed next is another message
+            self.post_message(self.Sent(text))
 
     def action_new_line(self) -> None:
         start, end = self.selection
@@ -113,6 +115,11 @@ class Prompt(TextArea):
         self.put(self._unsent if self._at == len(self._history) else self._history[self._at])
 
     async def _on_key(self, event: events.Key) -> None:
+        if (deed := self._keys.get(event.key)) is not None:
+            event.stop()
+            event.prevent_default()
+            deed()
+            return
         if event.key == "tab" and self.completing:
             event.stop()
             event.prevent_default()

@@ -29,6 +29,8 @@ class Field(Vertical):
         self._label = label
         self._hint = Static(hint, classes="hint", markup=False)
         self._hint.display = bool(hint)
+        self._decided = Static(classes="hint", markup=False)
+        self._decided.display = False
         self._complaint = Static(classes="complaint", markup=False)
 
     def controls(self) -> Sequence[Widget]:
@@ -48,6 +50,7 @@ class Field(Vertical):
             yield Static(self._label, classes="label", markup=False)
             yield from self.controls()
         yield self._hint
+        yield self._decided
         yield self._complaint
 
     def show(self, value: object) -> None:
@@ -60,6 +63,11 @@ class Field(Vertical):
         """What is said below the controls; nothing takes no line."""
         self._hint.update(hint)
         self._hint.display = bool(hint)
+
+    def tell_decided(self, by: str) -> None:
+        """Say what decides the setting at the next start, whatever is chosen here; nothing takes no line."""
+        self._decided.update(f"from {printable(by)}")
+        self._decided.display = bool(by)
 
     def complain(self, problem: str) -> None:
         """Say what is wrong; nothing takes the line away."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, ClassVar, Self
@@ -21,6 +21,7 @@ from specchat.settings import Settings
 from specchat.tui.widgets import settings_tabs
 from specchat.tui.widgets.settings_drafts import DraftField
 from specchat.tui.widgets.settings_fields import DraftChoice, Field
+from specchat.tui.widgets.settings_priced import PricedField
 
 WIDTH = 46  # columns of the docked panel
 NARROW = 80  # columns of a terminal below which it takes them all
@@ -107,15 +108,19 @@ class SettingsPanel(Widget):
         self,
         settings: Settings,
         choices: Sequence[DraftChoice],
+        decided: Mapping[str, str] | None = None,
         *,
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
+        """`decided` says by key what decides a setting before the file does."""
         super().__init__(id=id, classes=classes)
         self._settings = settings
+        self._decided = decided or {}
         self._drafts = DraftField(choices)
         self._live: Live | None = None
         self._furnished: set[str] = set()
+        self._price: Callable[[float], str] = lambda temperature: ""
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         return (WIDTH if viewport.width >= NARROW else viewport.width) - self.gutter.width
@@ -174,6 +179,11 @@ class SettingsPanel(Widget):
         self._drafts.suggest(choices)
         self._fill(self)
 
+    def tell_price(self, price: Callable[[float], str]) -> None:
+        """`price` says what a temperature costs; empty where that is not known."""
+        self._price = price
+        self._fill(self)
+
     def show(self, live: Live) -> None:
         """Draw what was measured on this chat."""
         self._live = live
@@ -183,6 +193,9 @@ class SettingsPanel(Widget):
         for field in within.query(Field):
             if field.is_mounted:
                 field.show(_value(self._settings, field.key))
+                field.tell_decided(self._decided.get(field.key, ""))
+                if isinstance(field, PricedField):
+                    field.tell_price(self._price)
 
     def _draw(self) -> None:
         for measured in self.query("#settings-measured").results(Static):

@@ -23,6 +23,7 @@ from specchat.tui.widgets.settings_fields import (
     TickField,
     TicksField,
 )
+from specchat.tui.widgets.settings_priced import PricedField
 
 _LATER = "take effect when the model is loaded next"
 _GUESSERS: dict[object, str] = {
@@ -62,7 +63,7 @@ def speculation(drafts: DraftField) -> Iterator[Widget]:
 
 def sampling() -> Iterator[Widget]:
     """How the next token is drawn."""
-    yield NumberField("sampling.temperature", "Temperature", "0: always the best")
+    yield PricedField("sampling.temperature", "Temperature", "0: always the best")
     yield NumberField("sampling.top_k", "Top-k", "0: all")
     yield NumberField("sampling.top_p", "Top-p", "1: all")
     yield NumberField("sampling.min_p", "Min-p", "0: all")

@@ -116,10 +116,10 @@ class Keeper:
 
     def delete(self, record: ChatRecord) -> None:
         """Delete a stored chat for good, in a thread that may wait; while the app runs it can be had back."""
-        from specchat.states import StateFiles, states_folder
+        from specchat.states import kept_states
 
         self.recorder.delete([record.id])
-        StateFiles(states_folder()).drop(record.key)
+        kept_states().drop(record.key)
         self.deleted.append(record)
 
     def undelete(self) -> ChatRecord | None:

@@ -1,0 +1,1 @@
+"""`specchat config`: what is set, where it comes from, what is wrong with it, and how to change it."""

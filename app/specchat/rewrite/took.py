@@ -1,0 +1,42 @@
+"""What the runs of a rewrite took that ended before the present one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from specchat.session import Reply
+from speculation.stats import Totals
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """Their steps, and the seconds in which they read."""
+
+    totals: Totals = field(default_factory=Totals)
+    read_s: float = 0.0
+
+    def and_then(self, totals: Totals, replies: Iterable[Reply]) -> Took:
+        """With what came behind."""
+        return Took(self.totals + totals, self.read_s + sum(reply.read_s for reply in replies))
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {**asdict(self.totals), "read_s": self.read_s}
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> Took:
+        """What `as_json` gave. Raises KeyError, TypeError and ValueError for anything else."""
+        counts = {name: _like(value, getattr(Totals(), name, 0.0)) for name, value in found.items()}
+        read_s = counts.pop("read_s")
+        return Took(Totals(**counts), read_s)
+
+
+def _like(found: Any, default: Any) -> Any:
+    if isinstance(default, dict):
+        return {str(name): _like(value, 0) for name, value in found.items()}
+    if type(found) is not type(default) or not math.isfinite(found) or found < 0:
+        raise ValueError("a count")
+    return found

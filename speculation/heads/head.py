@@ -1,0 +1,87 @@
+"""Heads that guess from the target's hidden state: Medusa's (Cai et al. 2024) and EAGLE's (Li et al. 2024).
+
+Both give features, which the target's own output matrix turns into logits; of that only the rows of the most frequent
+tokens, for reading all of it would cost as much as a small model. EAGLE's head takes the token behind each feature and
+goes on from its own features; it needs no attention, because the first feature has attended to the whole text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+
+from speculation.heads.network import Matrix, Weights, forward
+from speculation.types import Row, Tokens
+
+
+class Kind(StrEnum):
+    """How a head guesses."""
+
+    EAGLE = "eagle"  # feature and next token -> next feature, again and again
+    MEDUSA = "medusa"  # feature -> one feature for each of the next positions
+
+
+MEDUSA_DEPTHS = 3  # positions ahead that Medusa's heads guess
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """A head and what it shares with its target. A token that `ids` lacks is never guessed."""
+
+    kind: Kind
+    networks: tuple[Weights, ...]  # one; of Medusa's one for each position ahead
+    ids: Tokens  # (r,), distinct
+    output: Matrix  # (r, n_features): the target's own rows of these tokens
+    embeddings: Matrix  # (r, n_features): likewise; of Medusa's (0, n_features)
+    feature_scale: float  # what makes features and
+    embedding_scale: float  # embeddings vary by about one
+
+    @property
+    def n_features(self) -> int:
+        return self.output.shape[1]
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        """Token id -> its place in `ids`."""
+        return {int(token): place for place, token in enumerate(self.ids)}
+
+    @property
+    def bytes_read(self) -> int:
+        """Of float32, for each token that is drafted."""
+        return self.output.nbytes + sum(matrix.nbytes for matrix in self.networks[0].values())
+
+    def inputs(self, features: Matrix, places: Tokens) -> Matrix:
+        """What goes into a network: features (n, d), and behind them the tokens at these places, -1 for none."""
+        scaled = features * np.float32(self.feature_scale)
+        if self.kind is Kind.MEDUSA:
+            return scaled
+        behind = self.embeddings[places] * np.float32(self.embedding_scale)
+        behind[places < 0] = 0.0
+        return np.concatenate([scaled, behind], axis=1)
+
+
+class Rollout:
+    """A head at work behind one feature of the target."""
+
+    def __init__(self, head: Head, feature: Row) -> None:
+        self._head = head
+        self._feature = feature.astype(np.float32)[None, :]
+        self._depth = 0
+
+    def after(self, token: int) -> Row | None:
+        """Logits for `head.ids` behind one more token, (r,): the pending one first; None where the head ends."""
+        head = self._head
+        if head.kind is Kind.MEDUSA:
+            if self._depth == len(head.networks):
+                return None
+            features, _ = forward(head.networks[self._depth], head.inputs(self._feature, np.empty(0, np.int32)))
+            self._depth += 1
+        else:
+            place = np.array([head.places.get(token, -1)], dtype=np.int32)
+            features, _ = forward(head.networks[0], head.inputs(self._feature, place))
+            self._feature = features
+        row: Row = head.output @ features[0]
+        return row
