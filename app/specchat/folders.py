@@ -49,6 +49,11 @@ def models_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return _chosen(environ, "SPECCHAT_MODELS_DIR") or data_folder(environ) / "models"
 
 
+def heads_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Heads that were trained here."""
+    return data_folder(environ) / "heads"
+
+
 def history_path(environ: Mapping[str, str] = os.environ) -> Path:
     """The file of the chats, in a folder of its own among the data."""
     return data_folder(environ) / "chats" / "chats.db"
@@ -93,6 +98,11 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
 def states_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Saved states of the caches of models, one a chat."""
     return cache_folder(environ) / "states"
+
+
+def texts_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """What heads learn from, a folder for each model."""
+    return cache_folder(environ) / "heads"
 
 
 def prices_path(environ: Mapping[str, str] = os.environ) -> Path:

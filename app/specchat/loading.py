@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from specchat.conversation import Message, PromptFormat, prompt_format
+from specchat.conversation import PromptFormat, prompt_format
+from specchat.engine_facts import EngineFacts
 from specchat.fit import CONTEXT, Needs, Plan, Room, needs, no_room_for_draft, plan_context, states_kept
 from specchat.headers import Header, HeaderError, read_header, weight_bytes
 from specchat.kept import Kept, as_prices, draft_price_key, price_key
@@ -19,7 +20,7 @@ from specchat.pairing import CANNOT_DRAFT
 from specchat.quantizations import dear_checks
 from speculation.cost import CostTable, measure
 from speculation.llama import ENGINE_VERSION, ROLLBACK, EngineLog, LlamaModel, LlamaWeights, gpus
-from speculation.types import SpeculationError, Tokens
+from speculation.types import SpeculationError
 from speculation.vocabulary import why_incompatible
 
 MEASURING_S = 6.0  # that taking prices may take
@@ -50,7 +51,7 @@ class EngineOptions:
 
 
 @dataclass
-class Engines:
+class Engines(EngineFacts):
     """A loaded target, its price list, and a draft model where there is one."""
 
     target: LlamaModel
@@ -64,54 +65,6 @@ class Engines:
     prices: Kept | None = None
     room: Callable[[], Room] = room_here
     draft_step_s: float | None = None  # seconds of a token of the draft model, measured
-
-    @property
-    def name(self) -> str:
-        """The name of the target."""
-        return self.target.weights.name
-
-    @property
-    def draft_name(self) -> str | None:
-        return None if self.draft is None else self.draft.weights.name
-
-    @property
-    def where(self) -> str:
-        """The back end."""
-        return self.target.weights.back_end
-
-    @property
-    def is_remote(self) -> bool:
-        return False
-
-    @property
-    def n_ctx(self) -> int:
-        """Tokens of context."""
-        return self.target.n_ctx
-
-    @property
-    def n_ctx_train(self) -> int | None:
-        """Tokens of context that the target was trained for."""
-        return self.target.weights.n_ctx_train
-
-    def count(self, text: str) -> int:
-        """How many tokens a text has."""
-        return len(self.target.weights.vocabulary.encode(text))
-
-    def ids(self, text: str) -> tuple[int, ...]:
-        """The token ids of a text."""
-        return tuple(int(token) for token in self.target.weights.vocabulary.encode(text))
-
-    def prompt_ids(self, messages: Sequence[Message]) -> Tokens:
-        """The ids that ask for the next reply, shape (n,). Raises TemplateError."""
-        return self.format.prompt(messages)
-
-    def prompt_length(self, messages: Sequence[Message]) -> int:
-        """Tokens of the prompt that asks for the next reply. Raises TemplateError."""
-        return len(self.format.prompt(messages))
-
-    def costs(self, messages: Sequence[Message]) -> list[int]:
-        """Tokens that each message takes up in the prompt, as `PromptFormat.costs` counts them."""
-        return self.format.costs(messages)
 
     def load_draft(self, path: Path) -> None:
         """Load a draft model beside the target, whose cache stays. Raises UnfitDraft, NoRoom, CannotLoad."""

@@ -9,6 +9,7 @@ from specchat import __version__
 from specchat.bench.options import add_bench
 from specchat.config.options import add_config
 from specchat.doctor.options import add_doctor
+from specchat.heads.options import add_heads
 from specchat.history.options import add_chats
 from specchat.models_options import add_models
 from specchat.paths_options import add_surface
@@ -101,6 +102,7 @@ def parser() -> argparse.ArgumentParser:
 
     add_bench(commands, shared)
     add_models(commands)
+    add_heads(commands)
     add_surface(commands)
     add_doctor(commands)
     add_config(commands)

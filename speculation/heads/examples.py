@@ -35,9 +35,12 @@ class Examples:
         held: NDArray[np.bool_] = self.texts[positions] % _HELD_OUT == _HELD_OUT - 1
         return held
 
-    def most_frequent(self, count: int) -> Tokens:
-        """The most frequent token ids of the texts that are learned from, in that order; (count,) or fewer."""
+    def vocabulary(self, count: int, n_vocab: int) -> Tokens:
+        """The most frequent tokens of the texts that are learned from, (count,), then those of the lowest ids.
+
+        Most vocabularies are in the order in which their tokens were found, the frequent ones first.
+        """
         learned = self.tokens[~self.held_out(np.arange(len(self)))]
-        counts = np.bincount(learned) if len(learned) else np.zeros(1, dtype=np.int64)
-        order = np.argsort(-counts, kind="stable")[:count]
-        return order[counts[order] > 0].astype(np.int32)
+        counts = np.bincount(learned, minlength=n_vocab)
+        order: Tokens = np.argsort(-counts, kind="stable")[:count].astype(np.int32)
+        return order

@@ -8,7 +8,7 @@ itself, as it will meet them behind its first guess (the training-time test of E
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -35,10 +35,10 @@ class Recipe:
     decay: float = 0.1  # of weights, at each step, times the rate
     dropout: float = 0.1  # of inputs
     closeness: float = 1.0  # weight of the distance to the target's feature beside the cross-entropy
-    hard: float = 0.2  # share of the written token in the label, beside the target's distribution
+    hard: float = 0.0  # share of the written token in the label, beside the target's distribution
     depths: tuple[float, ...] = (1.0, 0.5, 0.25)  # weight of each position ahead
     ridge: float = 300.0
-    own_from: float = 0.5  # share of the steps after which EAGLE's head meets its own features
+    own_from: float = 0.34  # share of the steps after which EAGLE's head meets its own features
 
 
 class Learned(NamedTuple):
@@ -61,9 +61,7 @@ class Learner:
             for weights in self._weights
         ]
         self._examples, self._recipe, self._seed = examples, recipe, seed
-        places = np.full(max(int(examples.tokens.max()), int(head.ids.max())) + 1, -1, dtype=np.int32)
-        places[head.ids] = np.arange(len(head.ids))
-        self._places: Tokens = places[examples.tokens]
+        self._places: Tokens = head.places_of(examples.tokens)
         found = examples.with_ahead(1 + len(recipe.depths))
         self._positions = found[~examples.held_out(found)]
 
@@ -74,7 +72,32 @@ class Learner:
 
     @property
     def steps_of_epoch(self) -> int:
-        return len(self._positions) // self._recipe.batch
+        return max(1, len(self._positions) // self._recipe.batch)
+
+    @property
+    def present(self) -> Head:
+        """The head as it is now; its numbers change with every step."""
+        return replace(self.head, networks=tuple(self._weights))
+
+    def state(self) -> dict[str, Matrix]:
+        """All that has been learned, for `load`."""
+        found: dict[str, Matrix] = {}
+        for i, (weights, moments) in enumerate(zip(self._weights, self._moments, strict=True)):
+            for name, weight in weights.items():
+                found[f"{i}.{name}"] = weight
+                found[f"{i}.{name}.first"], found[f"{i}.{name}.second"] = moments[name]
+        return found
+
+    def load(self, state: Mapping[str, Matrix], step: int) -> None:
+        """Go on from a state. Raises KeyError, ValueError where it is not one of such a head."""
+        taken = {name: np.array(state[name], dtype=np.float32) for name in self.state()}
+        if any(taken[name].shape != each.shape for name, each in self.state().items()) or not 0 <= step <= self.steps:
+            raise ValueError("the state of another head")
+        for i, (weights, moments) in enumerate(zip(self._weights, self._moments, strict=True)):
+            for name in weights:
+                weights[name] = taken[f"{i}.{name}"]
+                moments[name] = taken[f"{i}.{name}.first"], taken[f"{i}.{name}.second"]
+        self.step = step
 
     def solve(self) -> None:
         """Set the skip of each network to the ridge regression of the target's feature on its inputs."""

@@ -48,6 +48,12 @@ class Head:
         """Token id -> its place in `ids`."""
         return {int(token): place for place, token in enumerate(self.ids)}
 
+    def places_of(self, tokens: Tokens) -> Tokens:
+        """The place of each token in `ids`, -1 for none; (n,)."""
+        found = np.full(max(int(tokens.max(initial=0)), int(self.ids.max())) + 1, -1, dtype=np.int32)
+        found[self.ids] = np.arange(len(self.ids))
+        return found[tokens]
+
     @property
     def bytes_read(self) -> int:
         """Of float32, for each token that is drafted."""

@@ -21,17 +21,11 @@ def accuracy(head: Head, examples: Examples, depths: int) -> list[float]:
     at = at[examples.held_out(at)]
     if not len(at):
         return [0.0] * depths
-    places = _places(head, examples)
+    places = head.places_of(examples.tokens)
     right = np.zeros(depths)
     for start in range(0, len(at), _CHUNK):
         right += _right(head, examples, places, at[start : start + _CHUNK], depths)
     return (right / len(at)).tolist()
-
-
-def _places(head: Head, examples: Examples) -> Tokens:
-    found = np.full(max(int(examples.tokens.max()), int(head.ids.max())) + 1, -1, dtype=np.int32)
-    found[head.ids] = np.arange(len(head.ids))
-    return found[examples.tokens]
 
 
 def _right(head: Head, examples: Examples, places: Tokens, at: Positions, depths: int) -> list[int]:

@@ -10,6 +10,7 @@ import llama_cpp
 
 from speculation.llama.log import EngineLog
 from speculation.llama.model import CACHE_TYPES, ROLLBACK, LlamaModel
+from speculation.llama.parallel import ParallelTexts, Part, Read
 from speculation.llama.vocabulary import Vocabulary
 from speculation.llama.weights import LlamaWeights, back_ends, features, gpus
 
@@ -22,6 +23,9 @@ __all__ = [
     "EngineLog",
     "LlamaModel",
     "LlamaWeights",
+    "ParallelTexts",
+    "Part",
+    "Read",
     "Vocabulary",
     "back_ends",
     "features",

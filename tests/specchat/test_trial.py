@@ -250,7 +250,7 @@ def test_only_files_of_the_catalogue_in_the_folder_of_models_are_vouched_for(tmp
 
 
 def command(tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    environ = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache"), "SPECCHAT_MODELS_DIR": str(tmp_path / "models")}
+    environ = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache"), "SPECCHAT_DATA_DIR": str(tmp_path)}
     environ["PYTHONPATH"] = os.pathsep.join(str(Path(path).absolute()) for path in sys.path if path)
     return subprocess.run(
         [sys.executable, "-m", "specchat", *args],

@@ -345,7 +345,7 @@ def test_the_settings_say_what_a_temperature_costs(tmp_path: Path, path: Path) -
 
     async def steps(pilot: Pilot[None], app: SpecchatApp) -> None:
         for temperature in ("0.2", "1.0"):
-            await ask(pilot, f"/temperature {temperature}")
+            await ask(pilot, f"/temp {temperature}")
             await ask(pilot, "go on")
         assert app.keeper.flush(LONG_S)
         await pilot.press("f2")

@@ -21,7 +21,7 @@ def add_chats(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     show = actions.add_parser("show", help="print a chat")
     show.add_argument("chat", metavar="ID", help=which)
     show.set_defaults(call="specchat.history.command:show_chat")
-    resume = actions.add_parser("resume", help="go on with a chat in the app")
+    resume = actions.add_parser("resume", help="go on with a chat")
     resume.add_argument("resume", metavar="ID", help=which)
     resume.set_defaults(call="specchat.tui.command:run")
     search = actions.add_parser("search", parents=[listing], help="find messages by their words")

@@ -172,13 +172,13 @@ class Server:
     def _events(self, response: httpx2.Response) -> Iterator[str]:
         kind = response.headers.get("content-type", "text/event-stream").partition(";")[0].strip().lower()
         if kind == "application/json":  # the whole reply at once
-            yield self._read(response, _MOST_PAGE).decode("utf-8", "replace")
+            yield self._key.hidden_in(self._read(response, _MOST_PAGE).decode("utf-8", "replace"))
             return
         if kind != "text/event-stream":
             raise RemoteError(f"{self.endpoint.host} answers with {kind} and no reply; is the address right?")
         events = Events(self._limits)
         for data in self._raw(response):
-            yield from events.feed(data)
+            yield from map(self._key.hidden_in, events.feed(data))  # errors of servers may repeat it
         if not events.is_between and not self._stopped:
             raise StreamBroken(f"{self.endpoint.host} broke off in the middle of the reply")
 

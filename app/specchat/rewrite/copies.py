@@ -13,7 +13,7 @@ from specchat.provenance import Authorship
 from specchat.rewrite.flags import Rejection, rejections
 from specchat.rewrite.prompt import Asked
 from specchat.session import ChatSession
-from speculation.types import Step
+from speculation.types import Step, Tokens
 
 _QUESTION, _REPLY = 1, 2  # ids of the two turns
 
@@ -34,6 +34,10 @@ class Copies:
     def has_begun(self) -> bool:
         """Whether anything was written."""
         return bool(self.steps)
+
+    def file_begins(self, prompt: Tokens) -> int | None:
+        """See the function of that name."""
+        return file_begins(prompt, self._piece, self._asked)
 
     def hear(self, text: str) -> str:
         """Take up text, which the steps have too; what of it is part of the file: all."""

@@ -14,9 +14,8 @@ from specchat.conversation import Message, Role
 from specchat.dialogue import Dialogue
 from specchat.errors import InputRefused
 from specchat.rewrite.checks import Rails
-from specchat.rewrite.copies import Copies, file_begins
 from specchat.rewrite.follow import Follower, Progress
-from specchat.rewrite.heard import Heard
+from specchat.rewrite.heard import listener
 from specchat.rewrite.merge import with_rest
 from specchat.rewrite.outcome import Outcome, Record, completed, cut_off, settled
 from specchat.rewrite.part import Around, Part, all_around, told_of, whole
@@ -75,14 +74,8 @@ class Rewriting:
         self.file_tokens = model.count(joined(self._old))
         self._refuse_what_does_not_fit()
         self._follower = Follower(self._old)
-        self._file_at: int | None = None
-        self._copies: Copies | Heard
-        if isinstance(session, ChatSession):
-            self._copies = Copies(session, self._asked, self._old, system[0].text if system else "")
-            piece = session.engines.target.weights.vocabulary.piece
-            self._file_at = None if self.prompt is None else file_begins(self.prompt, piece, self._asked)
-        else:
-            self._copies = Heard(self._asked, self._old, is_begun=session.can_begin_replies)
+        self._copies = listener(session, self._asked, self._old, system[0].text if system else "")
+        self._file_at = None if self.prompt is None else self._copies.file_begins(self.prompt)
         self._totals = Totals()
         self._replies: list[Reply] = []
         self._whole_copies = 0

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
+from specchat.dialogue import Dialogue
+from specchat.rewrite.copies import Copies
 from specchat.rewrite.flags import Rejection
 from specchat.rewrite.prompt import Asked
-from speculation.types import Step
+from specchat.session import ChatSession
+from speculation.types import Step, Tokens
+
+
+def listener(session: Dialogue, asked: Asked, old: Sequence[str], system: str) -> Copies | Heard:
+    """Who takes up the reply of a session."""
+    if isinstance(session, ChatSession):
+        return Copies(session, asked, old, system)
+    return Heard(asked, old, is_begun=session.can_begin_replies)
 
 
 class Heard:
@@ -44,6 +54,10 @@ class Heard:
         if text:
             self._texts.append(text)
         return text
+
+    def file_begins(self, prompt: Tokens) -> int | None:
+        """Nobody here has such a prompt."""
+        return None
 
     def feed(self, step: Step) -> int | None:
         """No server sends steps."""

@@ -77,14 +77,14 @@ class Reader:
         special = {"bos": self.vocabulary.bos, "eos": self.vocabulary.eos}
         text = self.vocabulary.text
         texts = {name: text(token).decode("utf-8", "replace") for name, token in special.items() if token >= 0}
-        self._format: PromptFormat = prompt_format(weights.chat_template, self.vocabulary, texts)
+        self.format: PromptFormat = prompt_format(weights.chat_template, self.vocabulary, texts)
 
     def prompt(self, written: Written) -> tuple[int, ...]:
         """The ids that a reply followed; empty where the messages make no prompt, or the ids are of another model."""
         if max(written.tokens) >= self.vocabulary.n_tokens or min(written.tokens) < 0:
             return ()
         try:
-            return tuple(self._format.prompt(written.history).tolist())
+            return tuple(self.format.prompt(written.history).tolist())
         except (TemplateError, SpeculationError):
             return ()
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import signal
+import subprocess
+import sys
 import traceback
 from pathlib import Path
 
@@ -55,7 +59,10 @@ MIDDLE: dict[str, tuple[Answer, str]] = {
     "an end in mid-event": (sends(HALF, b'data: {"choices"'), "broke off in the middle"),
     "garbage": (sends(HALF, b"data: <html>\xff\xfe</html>\n\n"), "no part of a reply"),
     "no object": (sends(HALF, event("[1, 2]")), "no part of a reply"),
-    "an error inside": (sends(HALF, event({"error": {"message": "out of memory"}})), "broke off: out of memory"),
+    "an error inside": (
+        sends(HALF, event({"error": {"message": f"out of memory for {KEY}"}})),
+        r"broke off: out of memory for \*\*\*",
+    ),
     "a line without end": (sends(HALF, b"data: " + b"x" * 5000), "a line of more than 1000 bytes"),
     "an event without end": (sends(HALF, b"data: xxxxxxxx\n" * 900), "an event of more than 3000 bytes"),
     "a reply that never ends": (never_ends(HALF), "sends without end"),
@@ -299,3 +306,26 @@ def test_a_server_asks_for_nothing_beyond_its_own_host(chat: ChatServer) -> None
     chat.pages["/slots"] = [{"speculative": True}]
     assert server.data("/slots", at_root=True) == [{"speculative": True}]
     assert server.data("/models") == chat.models
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_ctrl_c_ends_a_silent_reply_at_once_with_its_code_and_the_server_notices(work: ChatServer) -> None:
+    work.answers = [falls_silent(HALF)]
+    root = Path(__file__).resolve().parents[3]
+    command = [sys.executable, "-m", "specchat", "ask", "Why?", "--endpoint", "work"]
+    paths = os.pathsep.join([str(root / "app"), str(root)])
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"},
+    )
+    assert process.stdout is not None
+    begun = process.stdout.read(len("The answer is né".encode()))
+    process.send_signal(signal.SIGINT)
+    rest, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (begun + rest).decode() == "The answer is né\n"
+    assert work.left.wait(10)
+    assert b"Traceback" not in err

@@ -24,7 +24,9 @@ def untrained(kind: Kind, n_vocab: int, seed: int = 0, *, n_ids: int | None = No
     return Head(kind, tuple(networks), ids, rows, embeddings, 0.5, 1.0)
 
 
-def chain_of_states(n: int, n_vocab: int, n_hidden: int, seed: int) -> tuple[Examples, np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
+def chain_of_states(
+    n: int, n_vocab: int, n_hidden: int, seed: int
+) -> tuple[Examples, np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
     """Texts whose next token and state are a function of the last state and token, and the output matrix."""
     rng = np.random.default_rng(seed)
     output = rng.normal(size=(n_vocab, n_hidden)).astype(np.float32)
@@ -33,7 +35,11 @@ def chain_of_states(n: int, n_vocab: int, n_hidden: int, seed: int) -> tuple[Exa
     while len(tokens) < n:
         state = rng.normal(size=n_hidden)
         for _ in range(12):
-            token = int(rng.integers(n_vocab)) if not tokens or texts[-1] != len(texts) // 12 else int((output @ state).argmax())
+            token = (
+                int(rng.integers(n_vocab))
+                if not tokens or texts[-1] != len(texts) // 12
+                else int((output @ state).argmax())
+            )
             state = np.tanh(turn @ state) * 2 + output[token]
             tokens.append(token)
             hidden.append(state)

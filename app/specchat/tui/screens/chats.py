@@ -29,7 +29,7 @@ SHORT = 16  # rows under which the list needs all of them
 _TYPING = (("Enter", "open"), ("Tab", "rename, delete, pin, export"), ("Esc", "close"))
 _ON_LIST = (
     ("Enter", "open"), ("r", "rename"), ("d", "delete"), ("p", "pin"), ("e", "export"), ("u", "take back"),
-    ("i", "import"), ("/", "find"), ("Esc", ""),
+    ("/", "find"), ("Esc", ""), ("i", "import"),
 )  # fmt: skip
 
 

@@ -1,0 +1,83 @@
+"""From texts to a head: collect, solve, learn, judge; each of them can be stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from specchat.heads.collected import Collected
+from specchat.heads.file import About
+from specchat.heads.writing import Written
+from speculation.heads.budget import sizes
+from speculation.heads.examples import Examples
+from speculation.heads.fitting import Learner, Recipe
+from speculation.heads.head import MEDUSA_DEPTHS, Head, Kind
+from speculation.heads.judging import accuracy
+from speculation.heads.network import fresh
+
+if TYPE_CHECKING:
+    from specchat.heads.matrices import Matrices
+
+Progress = Callable[[float], bool]  # hears how much is done; False stops
+
+
+def collect(collected: Collected, texts: Iterator[list[Written]], positions: int, progress: Progress) -> bool:
+    """Take texts until there are so many positions, or no more texts; False where it was stopped.
+
+    What there is then is on the disk in any case. Raises OSError, EngineFailure.
+    """
+    wanted = progress(collected.positions)
+    try:
+        while wanted and collected.positions < positions and (found := next(texts, None)) is not None:
+            collected.add(found)
+            wanted = progress(collected.positions)
+    finally:
+        collected.keep()
+    return wanted
+
+
+def untrained(
+    kind: Kind, examples: Examples, matrices: Matrices, target_bytes: int, n_vocab: int, seed: int
+) -> tuple[Head, int]:
+    """A head of the right size for a model, and the width of its stream."""
+    n_hidden = examples.hidden.shape[1]
+    n_in = n_hidden * (2 if kind is Kind.EAGLE else 1)
+    size = sizes(target_bytes, n_hidden, n_in, n_vocab)
+    ids = examples.vocabulary(size.n_ids, n_vocab)
+    output = matrices.output(ids)
+    embeddings = output if matrices.are_tied else matrices.embeddings(ids)
+    rng = np.random.default_rng([seed, 2])
+    networks = tuple(fresh(n_in, size.width, n_hidden, rng) for _ in range(1 if kind is Kind.EAGLE else MEDUSA_DEPTHS))
+    scale = 1.0 / float(examples.hidden[:4096].astype(np.float32).std())
+    of_embeddings = 1.0 / float(embeddings.std())
+    shown = embeddings if kind is Kind.EAGLE else output[:0]
+    return Head(kind, networks, ids, output, shown, scale, of_embeddings), size.width
+
+
+def learn(learner: Learner, progress: Progress) -> bool:
+    """Go on to the end of the last epoch; False where it was stopped."""
+    while learner.step < learner.steps:
+        for learned in learner.learn():
+            if not progress(learned.step / learned.steps):
+                return False
+    return True
+
+
+def about(head: Head, width: int, examples: Examples, recipe: Recipe, model: str, weights: str, *, tied: bool) -> About:
+    """What is to be said of a head that has learned."""
+    return About(
+        kind=head.kind,
+        model=model,
+        weights=weights,
+        n_hidden=head.n_features,
+        width=width,
+        n_ids=len(head.ids),
+        feature_scale=head.feature_scale,
+        embedding_scale=head.embedding_scale,
+        is_tied=tied,
+        positions=len(examples),
+        epochs=recipe.epochs,
+        accuracy=tuple(round(each, 4) for each in accuracy(head, examples, len(recipe.depths))),
+    )
