@@ -12,13 +12,16 @@ from typing import Any
 from specchat.conversation import PromptFormat, prompt_format
 from specchat.engine_facts import EngineFacts
 from specchat.fit import CONTEXT, Needs, Plan, Room, needs, no_room_for_draft, plan_context, states_kept
+from specchat.heads.file import BadHead, known_heads
 from specchat.headers import Header, HeaderError, read_header, weight_bytes
 from specchat.kept import Kept, as_prices, draft_price_key, price_key
 from specchat.logs import note
 from specchat.machine import free_memory, total_memory
 from specchat.pairing import CANNOT_DRAFT
 from specchat.quantizations import dear_checks
+from specchat.reply import Guess
 from speculation.cost import CostTable, measure
+from speculation.heads.head import Head
 from speculation.llama import ENGINE_VERSION, ROLLBACK, EngineLog, LlamaModel, LlamaWeights, gpus
 from speculation.types import SpeculationError
 from speculation.vocabulary import why_incompatible
@@ -65,6 +68,7 @@ class Engines(EngineFacts):
     prices: Kept | None = None
     room: Callable[[], Room] = room_here
     draft_step_s: float | None = None  # seconds of a token of the draft model, measured
+    heads: dict[Guess, Head] = field(default_factory=dict)  # that were trained for the target
 
     def load_draft(self, path: Path) -> None:
         """Load a draft model beside the target, whose cache stays. Raises UnfitDraft, NoRoom, CannotLoad."""
@@ -166,9 +170,19 @@ def load_engines(
         notices.append(f"{weights.name} cannot take tokens back out of its cache, so it chats without guesses")
     elif is_new and header is not None and weights.back_end == "CPU" and (hint := dear_checks(header.tensors)):
         notices.append(f"{weights.name}: {hint}")
+    heads: dict[Guess, Head] = {}
+    for found in known_heads(weights.name, path) if cost is not None else ():
+        if isinstance(found, BadHead):
+            notices.append(str(found))
+        elif max(found.ids) >= target.n_vocab or found.n_features != target.n_hidden:
+            notices.append(f"the {found.kind} head of {weights.name} does not fit it")
+        else:
+            heads[Guess(found.kind)] = found
     load_s = clock() - started
     note("load", seconds=load_s, bytes=weights.size_bytes, context=target.n_ctx, threads=options.n_threads)
-    return Engines(target, options, log, chat_format, cost, load_s, notices=notices, prices=prices, room=room)
+    return Engines(
+        target, options, log, chat_format, cost, load_s, notices=notices, prices=prices, room=room, heads=heads
+    )
 
 
 def _header(path: Path) -> Header | None:

@@ -30,7 +30,7 @@ from specchat.template import TemplateError
 from speculation.types import Finish, SpeculationError
 
 HELP = """\
-/guess auto|draft|lookup|off   who guesses, from the next reply on
+/guess auto|draft|lookup|eagle|medusa|off   who guesses, from the next reply on
 /stats                         what the last reply took, guesser by guesser
 /system TEXT                   the system prompt; without TEXT, none
 /new                           begin another conversation
@@ -218,7 +218,7 @@ class LineChat:
 
     def _choose(self, name: str) -> None:
         if name not in list(Guess):
-            say(f"guess {self._session.guess}; /guess auto, draft, lookup or off changes it")
+            say(f"guess {self._session.guess}; /guess changes it: {', '.join(Guess)}")
             return
         try:
             session = self._session

@@ -18,6 +18,8 @@ class Guess(StrEnum):
     AUTO = "auto"
     DRAFT = "draft"
     LOOKUP = "lookup"
+    EAGLE = "eagle"
+    MEDUSA = "medusa"
     OFF = "off"
 
 

@@ -25,6 +25,7 @@ from speculation.engine import ContextFull, EndTokens, Engine, Reading
 from speculation.guessers.base import Guesser
 from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.prompt_lookup import PromptLookup
+from speculation.guessers.trained_head import TrainedHead
 from speculation.llama import LlamaModel
 from speculation.stats import Totals, totals
 from speculation.types import CannotRewind, Interrupted, State, Step, Tokens
@@ -44,6 +45,7 @@ class ChatSession(Dialogue):
         self._guess = Guess.AUTO
         self._draft: DraftModel | None = None
         self._lookup = PromptLookup()
+        self._heads: dict[str, TrainedHead] = {}
         self._checking = False
         self._auto: Adaptive | None = None
         self._auto_draft: LlamaModel | None = None  # the draft model that it knows of
@@ -61,17 +63,20 @@ class ChatSession(Dialogue):
     def guess(self) -> Guess:
         """Who guesses. A change takes hold at the next step, also in the middle of a reply.
 
-        Raises CannotRewind where the target cannot take a guess back, ValueError without a draft model.
+        Raises CannotRewind where the target cannot take a guess back, ValueError without the draft model or the head.
         """
         return self._guess
 
     @guess.setter
     def guess(self, guess: Guess) -> None:
-        if guess in (Guess.DRAFT, Guess.LOOKUP) and not self.engines.target.can_rewind:
+        if guess not in (Guess.AUTO, Guess.OFF) and not self.engines.target.can_rewind:
             name = self.engines.target.weights.name
             raise CannotRewind(f"{name} cannot take tokens back, so nothing can guess for it")
         if guess is Guess.DRAFT and self.engines.draft is None:
             raise ValueError("no draft model is loaded")
+        if guess in (Guess.EAGLE, Guess.MEDUSA) and guess not in self.engines.heads:
+            name = self.engines.name
+            raise ValueError(f"{name} has no {guess} head: specchat heads train MODEL --kind {guess} makes one")
         self._guess = guess
         self._equip()
 
@@ -311,8 +316,20 @@ class ChatSession(Dialogue):
                 self._draft = DraftModel(draft, self.settings.sampling, self.engines.target.n_vocab, DRAFT_MIN_P)
             self._draft.sampling = self.settings.sampling
             guessers[self._draft.name] = self._draft
+        guessers |= self._equip_heads()
         self._engine.guessers = guessers
         self._engine.controller = self._controller(guessers)
+
+    def _equip_heads(self) -> dict[str, TrainedHead]:
+        """The trained heads that may guess now, or be switched to; without any the target keeps its states to itself."""
+        engines = self.engines
+        for kind, head in engines.heads.items():
+            if kind not in self._heads:
+                self._heads[kind] = TrainedHead(head, engines.target, self.settings.sampling, DRAFT_MIN_P)
+            self._heads[kind].sampling = self.settings.sampling
+        wanted = self._heads if self._guess in (Guess.AUTO, *self._heads) and not self._checking else {}
+        engines.target.keeps_hidden = bool(wanted)
+        return dict(wanted)
 
     def _controller(self, guessers: Mapping[str, Guesser]) -> Controller:
         name, cost = str(self._guess), self.engines.cost
@@ -323,7 +340,7 @@ class ChatSession(Dialogue):
             auto.losing = self.settings.pause_below
             return auto
         if name in guessers and self.settings.guess_max is None:
-            return Adaptive(cost, self._draft_step_s(cost), insist=name)
+            return Adaptive(cost, self._draft_step_s(cost), heads=self._head_steps_s(), insist=name)
         return Fixed(name, self.settings.guess_max or 0) if name in guessers else Fixed()
 
     def _draft_step_s(self, cost: CostTable) -> float | None:
@@ -333,10 +350,14 @@ class ChatSession(Dialogue):
             return self.engines.draft_step_s
         return draft.weights.size_bytes / self.engines.target.weights.size_bytes * cost.forward_s(1)
 
+    def _head_steps_s(self) -> dict[str, float]:
+        """Seconds of a token of each trained head, measured; what happens refines it."""
+        return {name: head.token_s(self._clock) for name, head in self._heads.items()}
+
     def _adaptive(self, cost: CostTable) -> Adaptive:
         """The controller of `auto`: one for the session, so that it keeps what it learned, anew for another draft."""
         if self._auto is None or self._auto_draft is not self.engines.draft:
-            self._auto = Adaptive(cost, self._draft_step_s(cost))
+            self._auto = Adaptive(cost, self._draft_step_s(cost), heads=self._head_steps_s())
             self._auto_draft = self.engines.draft
         return self._auto
 

@@ -33,6 +33,36 @@ _GUARD_STEPS = 8  # guessed steps before the guard judges
 _LOSING = 0.95  # realised speed over plain below which guessing pauses,
 _LOST = 2.0  # once that has cost the time of so many plain steps: a few unlucky cheap guesses are no reason
 _PAUSE, _LONGEST_PAUSE = 32, 512  # plain steps
+_DRAFTERS = {"draft": "the draft model", "eagle": "the EAGLE head", "medusa": "the Medusa heads"}
+
+
+class _Drafter:
+    """A guesser whose tokens have a price: what they take, and how often they hold."""
+
+    def __init__(self, token_s: float) -> None:
+        self._seconds: deque[float] = deque([token_s] * 3, maxlen=9)
+        self._accepted = self._examined = 0.0  # discounted
+
+    @property
+    def token_s(self) -> float:
+        """Seconds of a token."""
+        return median(self._seconds)
+
+    @property
+    def alpha(self) -> float:
+        """The chance that a token is accepted when those before it were."""
+        return (self._accepted + _ALPHA * _ALPHA_STRENGTH) / (self._examined + _ALPHA_STRENGTH)
+
+    def fade(self) -> None:
+        """A step went by."""
+        self._accepted *= _ALPHA_KEEP
+        self._examined *= _ALPHA_KEEP
+
+    def observe(self, step: Step, beside: int) -> None:
+        """Learn from a step of this guesser, in which so many tokens were second candidates."""
+        self._accepted += step.accepted
+        self._examined += step.examined
+        self._seconds.append(step.draft_s / max(1, step.drafted - beside))
 
 
 class Adaptive:
@@ -42,22 +72,22 @@ class Adaptive:
         self,
         cost: CostTable,
         draft_step_s: float | None = None,
-        drafter: str = "draft",
         *,
+        heads: Mapping[str, float] | None = None,
         insist: str | None = None,
     ) -> None:
-        """`draft_step_s`: seconds in which the guesser `drafter` writes a token, roughly; None: never try.
+        """`draft_step_s`: seconds in which a draft model writes a token, roughly; None: never try one.
 
+        `heads`: the same of other guessers whose tokens have a price, by name.
         `insist` names a guesser that somebody chose by hand: it alone guesses, whenever it has something to offer, at
         the length that looks best.
         """
         self.losing = _LOSING  # realised speed over plain below which guessing pauses; 0: never
-        self._drafter = drafter
         self._insist = insist
         self._prices = LivePrices(cost)
-        self._draft_s: deque[float] = deque([] if draft_step_s is None else [draft_step_s] * 3, maxlen=9)
+        priced = ({} if draft_step_s is None else {"draft": draft_step_s}) | dict(heads or {})
+        self._drafters = {name: _Drafter(token_s) for name, token_s in priced.items()}
         self._stopping: Stopping | None = None  # of the last draft
-        self._accepted = self._examined = 0.0  # of draft models, discounted
         self._gained = self._spent = 0.0  # of guessed steps, in plain steps, discounted
         self._judged = 0  # guessed steps since the last pause
         self._pause = _PAUSE
@@ -77,9 +107,10 @@ class Adaptive:
             return Plan(reason="a plain step, to see what it costs now", considered=(plain,))
         offers: list[tuple[Priced, Draft | None]] = [(plain, None)]
         offers += [(self._best(draft.guesser, draft.reaches(), plain_s), draft) for draft in found]
-        if self._drafter in guessers and self._draft_s:
-            reaches = accumulate(repeat(self._alpha, min(room, _LONGEST_DRAFT)), mul)
-            offers.append((self._best(self._drafter, reaches, plain_s, median(self._draft_s)), None))
+        for name, drafter in self._drafters.items():
+            if name in guessers:
+                reaches = accumulate(repeat(drafter.alpha, min(room, _LONGEST_DRAFT)), mul)
+                offers.append((self._best(name, reaches, plain_s, drafter.token_s), None))
         considered = tuple(priced for priced, _ in offers)
         best, draft = max(offers, key=lambda offer: offer[0].tokens_per_s)
         reason = _reason(best, draft, plain_s)
@@ -94,7 +125,8 @@ class Adaptive:
         if draft is not None:
             return Plan(best.guesser, best.k, draft, reason, considered)
         k = min(room, _LONGEST_DRAFT)
-        self._stopping = Stopping(self._prices, median(self._draft_s or [0.0]), self._alpha)
+        drafter = self._drafters[best.guesser]
+        self._stopping = Stopping(self._prices, drafter.token_s, drafter.alpha)
         return Plan(best.guesser, k, None, reason, considered, self._stopping)
 
     def _insisted(self, found: Iterable[Draft], guessers: Mapping[str, Guesser], room: int, plain: Priced) -> Plan:
@@ -103,10 +135,9 @@ class Adaptive:
             for draft in found
             if draft.guesser == self._insist
         ]
-        if self._insist == self._drafter and self._drafter in guessers:
-            reaches = accumulate(repeat(self._alpha, min(room, _LONGEST_DRAFT)), mul)
-            token_s = median(self._draft_s or [0.0])
-            offers.append((self._best(self._drafter, reaches, plain.seconds, token_s, demand=0.0), None))
+        if self._insist in guessers and (drafter := self._drafters.get(self._insist)) is not None:
+            reaches = accumulate(repeat(drafter.alpha, min(room, _LONGEST_DRAFT)), mul)
+            offers.append((self._best(self._insist, reaches, plain.seconds, drafter.token_s, demand=0.0), None))
         offers = [offer for offer in offers if offer[0].k]
         if not offers:
             return Plan(reason=f"{self._insist} has nothing to offer", considered=(plain,))
@@ -114,25 +145,17 @@ class Adaptive:
         considered = (plain, *(priced for priced, _ in offers))
         return self._carried_out(best, draft, _reason(best, draft, plain.seconds), considered, room)
 
-    @property
-    def _alpha(self) -> float:
-        """The chance that a token of the draft model is accepted when those before it were."""
-        return (self._accepted + _ALPHA * _ALPHA_STRENGTH) / (self._examined + _ALPHA_STRENGTH)
-
     def record(self, step: Step) -> None:
         """Learn what the step took and what it was worth."""
         self._prices.observe(step.drafted + 1, step.verify_s + step.accept_s)
         plain_s = self._prices.forward_s(1)
-        self._accepted *= _ALPHA_KEEP
-        self._examined *= _ALPHA_KEEP
+        for drafter in self._drafters.values():
+            drafter.fade()
         if step.guesser == PLAIN:
             self._paused = max(0, self._paused - 1)
             return
-        if step.guesser == self._drafter:
-            self._accepted += step.accepted
-            self._examined += step.examined
-            beside = 0 if self._stopping is None else self._stopping.beside
-            self._draft_s.append(step.draft_s / max(1, step.drafted - beside))
+        if step.guesser in self._drafters:
+            self._drafters[step.guesser].observe(step, 0 if self._stopping is None else self._stopping.beside)
         expected_s = self._prices.forward_s(step.drafted + 1)
         # One step that took a hundred times longer says nothing about guessing.
         seconds = step.draft_s + min(step.verify_s + step.accept_s, 3 * expected_s)
@@ -182,5 +205,5 @@ class Adaptive:
 def _reason(best: Priced, draft: Draft | None, plain_s: float) -> str:
     if best.k == 0:
         return "no guess is worth its check"
-    what = f"the last {draft.match} tokens match" if draft else "the draft model"
+    what = f"the last {draft.match} tokens match" if draft else _DRAFTERS.get(best.guesser, best.guesser)
     return f"{what}: {best.tokens:.1f} tokens expected in the time of {best.seconds / plain_s:.1f}"

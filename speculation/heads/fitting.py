@@ -184,8 +184,8 @@ class Learner:
         share = self._recipe.dropout
         if share == 0.0:
             return x
-        kept: Matrix = x * ((rng.random(x.shape, dtype=np.float32) >= share) / np.float32(1.0 - share))
-        return kept
+        kept: Matrix = np.where(rng.random(x.shape, dtype=np.float32) >= share, x, np.float32(0.0))
+        return kept / np.float32(1.0 - share)
 
     def _hidden(self, at: Positions) -> Matrix:
         rows: Matrix = self._examples.hidden[at].astype(np.float32)

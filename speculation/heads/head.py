@@ -41,7 +41,7 @@ class Head:
 
     @property
     def n_features(self) -> int:
-        return self.output.shape[1]
+        return int(self.output.shape[1])
 
     @cached_property
     def places(self) -> dict[int, int]:

@@ -25,7 +25,7 @@ def accuracy(head: Head, examples: Examples, depths: int) -> list[float]:
     right = np.zeros(depths)
     for start in range(0, len(at), _CHUNK):
         right += _right(head, examples, places, at[start : start + _CHUNK], depths)
-    return (right / len(at)).tolist()
+    return [float(each) for each in right / len(at)]
 
 
 def _right(head: Head, examples: Examples, places: Tokens, at: Positions, depths: int) -> list[int]:

@@ -94,7 +94,9 @@ def parsed(text: str) -> Callable[[Sequence[Cell]], bool]:
     """A condition such as auto.speedup>=1.2, rewrite.auto.speedup>1.5 or identical. Raises UsageError."""
     if text == "identical":
         return lambda cells: all(c.difference is None or c.difference.gap < NEAR_TIE for c in cells)
-    found = re.fullmatch(r"(?:([\w -]+)\.)?(auto|draft|lookup|off)\.(\w+)\s*(>=|<=|>|<)\s*(-?[\d.]+)", text.strip())
+    found = re.fullmatch(
+        r"(?:([\w -]+)\.)?(auto|draft|lookup|eagle|medusa|off)\.(\w+)\s*(>=|<=|>|<)\s*(-?[\d.]+)", text.strip()
+    )
     if found is None or found[3] not in _FIGURES:
         raise UsageError(f"--assert {text}: write it like auto.speedup>=1.2, with {', '.join(_FIGURES)}, or identical")
     workload, guesser, figure, compare, limit = found.groups()
@@ -170,6 +172,10 @@ def _guessers(args: argparse.Namespace, engines: Engines) -> list[Guess]:
         else:
             wanted.remove(Guess.DRAFT)
             say("no draft model is here for this target, so draft is left out")
+    for kind in (Guess.EAGLE, Guess.MEDUSA):
+        if kind in wanted and kind not in engines.heads:
+            wanted.remove(kind)
+            say(f"no {kind} head is here for this target, so {kind} is left out")
     return wanted
 
 

@@ -19,7 +19,7 @@ from specchat.heads.collected import Collected
 from specchat.heads.file import About, BadHead, load, path_of, save, weights_of
 from specchat.heads.matrices import Matrices
 from specchat.heads.training import about, collect, learn, untrained
-from specchat.heads.writing import LENGTH, Written, frame_of, read_again, replies
+from specchat.heads.writing import LENGTH, frame_of, read_again, replies
 from specchat.history.store import Store
 from specchat.machine import decoding_threads
 from specchat.opening import harmless
@@ -30,7 +30,7 @@ from speculation.heads.head import Kind
 from speculation.llama import EngineLog, LlamaWeights, ParallelTexts
 
 _FEWEST = 1000  # positions
-_TEXTS = 16  # that grow at once
+_TEXTS = 32  # that grow at once
 _MOST_CHATS = 100_000  # replies
 
 
@@ -156,7 +156,7 @@ def list_heads(args: Namespace) -> int:
         )
         print()
         return 0
-    for path, each in found:
+    for _, each in found:
         print(printable(str(each) if isinstance(each, BadHead) else f"{each.model}  {_words(each)}"))
     if not found:
         say("no heads are here; `specchat heads train MODEL` makes one")

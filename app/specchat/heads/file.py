@@ -124,14 +124,18 @@ def load(path: Path, weights: str | None = None) -> tuple[Head, About]:
         raise BadHead(f"{printable(path.name)} cannot be used: {reason}") from error
 
 
-def known(model: str, weights: str) -> Iterator[tuple[Head, About] | BadHead]:
-    """The heads of a model, or what is wrong with them."""
+def known_heads(model: str, path: Path) -> Iterator[Head | BadHead]:
+    """The heads of a model in a file, or what is wrong with them."""
+    weights = None
     for kind in Kind:
-        if (path := path_of(model, kind)).exists():
+        if (place := path_of(model, kind)).exists():
             try:
-                yield load(path, weights)
+                weights = weights or weights_of(path)
+                yield load(place, weights)[0]
             except BadHead as error:
                 yield error
+            except OSError:
+                return  # the model cannot be read, of which the engine has its own words
 
 
 def _about(raw: NDArray[Any]) -> About:

@@ -28,7 +28,7 @@ _MATCHES = (2, 3, 4, 6, 8)
 class Choice:
     """How lookups guess. What there is a setting for, and the shortest match, for which there is none yet."""
 
-    mode: Guess  # never `draft`
+    mode: Guess  # off, lookup or auto
     length: int | None = None  # tokens a lookup chosen by hand drafts; None: as many as look best
     pause_below: float = 0.95
     min_match: int = 1  # tokens
@@ -101,9 +101,9 @@ class Tuning:
 
 
 def present_choice(settings: GuessSettings) -> Choice:
-    """The choice that the settings make. What a draft model would guess is not replayed: `draft` counts as `auto`."""
+    """The choice that the settings make. Only lookups are replayed: another guesser counts as `auto`."""
     mode = Guess(settings.mode)
-    mode = Guess.AUTO if mode is Guess.DRAFT else mode
+    mode = mode if mode in (Guess.OFF, Guess.LOOKUP) else Guess.AUTO
     return Choice(mode, settings.length if mode is Guess.LOOKUP else None, settings.pause_below)
 
 

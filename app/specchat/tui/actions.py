@@ -94,6 +94,8 @@ class Actions(App[None]):
         chosen = name or MODES[(MODES.index(mode) + 1) % len(MODES)]
         if not name and chosen == "draft" and (self.loaded is None or self.loaded.draft is None):
             chosen = "lookup"  # going round loads no model; /guess draft and the settings do
+        while not name and chosen in ("eagle", "medusa") and (self.loaded is None or chosen not in self.loaded.heads):
+            chosen = MODES[MODES.index(chosen) + 1]
         if chosen not in MODES:
             self.tell(f"guess is {mode}; it may be {', '.join(MODES)}", "warning")
             return

@@ -320,6 +320,7 @@ class EngineThread:
                     load_s=engines.load_s,
                     notices=tuple(self._session.notices),
                     can_guess=engines.target.can_rewind,
+                    heads=tuple(engines.heads),
                 )
             )
         )

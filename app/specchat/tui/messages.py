@@ -30,6 +30,7 @@ class Loaded:
     load_s: float
     notices: tuple[str, ...]
     can_guess: bool
+    heads: tuple[str, ...] = ()  # kinds of trained heads that are here for it
 
 
 @dataclass

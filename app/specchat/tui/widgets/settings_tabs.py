@@ -30,6 +30,8 @@ _GUESSERS: dict[object, str] = {
     "auto": "whatever pays, at every step",
     "draft": "a small model writes ahead",
     "lookup": "copies from what stands above",
+    "eagle": "a trained head, token by token",
+    "medusa": "trained heads, three at once",
     "off": "plain decoding",
 }
 _RULES: dict[object, str] = {
