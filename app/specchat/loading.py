@@ -12,8 +12,8 @@ from typing import Any
 from specchat.conversation import PromptFormat, prompt_format
 from specchat.engine_facts import EngineFacts
 from specchat.fit import CONTEXT, Needs, Plan, Room, needs, no_room_for_draft, plan_context, states_kept
-from specchat.heads.file import BadHead, known_heads
 from specchat.headers import Header, HeaderError, read_header, weight_bytes
+from specchat.heads.file import BadHead, known_heads
 from specchat.kept import Kept, as_prices, draft_price_key, price_key
 from specchat.logs import note
 from specchat.machine import free_memory, total_memory

@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     )
     model.add_argument("-y", "--yes", action="store_true", help="fetch missing models without asking")
     guess = loading.add_argument_group("guessing; it never changes the text")
-    guesses = ["auto", "draft", "lookup", "eagle", "medusa", "off"]
+    guesses = ["auto", "draft", "lookup", "recycling", "eagle", "medusa", "off"]
     guess.add_argument("-g", "--guess", choices=guesses, help="who guesses (auto)")
     guess.add_argument(
         "--guess-max", type=_or("auto"), metavar="N", help="longest draft of a guesser chosen by hand (auto)"

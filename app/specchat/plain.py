@@ -30,7 +30,7 @@ from specchat.template import TemplateError
 from speculation.types import Finish, SpeculationError
 
 HELP = """\
-/guess auto|draft|lookup|eagle|medusa|off   who guesses, from the next reply on
+/guess auto|draft|lookup|recycling|eagle|medusa|off   who guesses, from the next reply on
 /stats                         what the last reply took, guesser by guesser
 /system TEXT                   the system prompt; without TEXT, none
 /new                           begin another conversation

@@ -18,6 +18,7 @@ class Guess(StrEnum):
     AUTO = "auto"
     DRAFT = "draft"
     LOOKUP = "lookup"
+    RECYCLING = "recycling"
     EAGLE = "eagle"
     MEDUSA = "medusa"
     OFF = "off"

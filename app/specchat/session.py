@@ -24,13 +24,16 @@ from speculation.cost import CostTable
 from speculation.engine import ContextFull, EndTokens, Engine, Reading
 from speculation.guessers.base import Guesser
 from speculation.guessers.draft_model import DraftModel
+from speculation.guessers.leftovers import Leftovers
 from speculation.guessers.prompt_lookup import PromptLookup
+from speculation.guessers.recycling import Recycling
 from speculation.guessers.trained_head import TrainedHead
 from speculation.llama import LlamaModel
 from speculation.stats import Totals, totals
 from speculation.types import CannotRewind, Interrupted, State, Step, Tokens
 
 READ_ROWS = 32  # tokens from which a forward says how fast a prompt is read
+CHEAP_ROW = 1.25  # the time of two rows over that of one from which on free guesses cannot pay
 DRAFT_MIN_P = 0.4  # a draft model that believes less in its own token stops there
 
 
@@ -45,6 +48,8 @@ class ChatSession(Dialogue):
         self._guess = Guess.AUTO
         self._draft: DraftModel | None = None
         self._lookup = PromptLookup()
+        self._recycling = Recycling()
+        self._leftovers = Leftovers()
         self._heads: dict[str, TrainedHead] = {}
         self._checking = False
         self._auto: Adaptive | None = None
@@ -316,12 +321,23 @@ class ChatSession(Dialogue):
                 self._draft = DraftModel(draft, self.settings.sampling, self.engines.target.n_vocab, DRAFT_MIN_P)
             self._draft.sampling = self.settings.sampling
             guessers[self._draft.name] = self._draft
-        guessers |= self._equip_heads()
+        guessers |= self._equip_free() | self._equip_heads()
         self._engine.guessers = guessers
         self._engine.controller = self._controller(guessers)
 
+    def _equip_free(self) -> dict[str, Guesser]:
+        """The guessers that live on rows which are computed anyway. To look at rows takes time too, so in `auto` only
+        where a guess that seldom holds may pay.
+        """
+        cost = self.engines.cost
+        if self._guess is Guess.RECYCLING:
+            return {self._recycling.name: self._recycling}
+        if self._guess is Guess.AUTO and cost is not None and cost.forward_s(2) < CHEAP_ROW * cost.forward_s(1):
+            return {self._recycling.name: self._recycling, self._leftovers.name: self._leftovers}
+        return {}
+
     def _equip_heads(self) -> dict[str, TrainedHead]:
-        """The trained heads that may guess now, or be switched to; without any the target keeps its states to itself."""
+        """The trained heads that may guess now; without any the target keeps its states to itself."""
         engines = self.engines
         for kind, head in engines.heads.items():
             if kind not in self._heads:

@@ -33,7 +33,13 @@ _GUARD_STEPS = 8  # guessed steps before the guard judges
 _LOSING = 0.95  # realised speed over plain below which guessing pauses,
 _LOST = 2.0  # once that has cost the time of so many plain steps: a few unlucky cheap guesses are no reason
 _PAUSE, _LONGEST_PAUSE = 32, 512  # plain steps
-_DRAFTERS = {"draft": "the draft model", "eagle": "the EAGLE head", "medusa": "the Medusa heads"}
+_NAMES = {
+    "draft": "the draft model",
+    "eagle": "the EAGLE head",
+    "medusa": "the Medusa heads",
+    "recycling": "likely here before",
+    "leftovers": "left over from a rejected guess",
+}
 
 
 class _Drafter:
@@ -135,9 +141,10 @@ class Adaptive:
             for draft in found
             if draft.guesser == self._insist
         ]
-        if self._insist in guessers and (drafter := self._drafters.get(self._insist)) is not None:
+        name = self._insist or PLAIN
+        if name in guessers and (drafter := self._drafters.get(name)) is not None:
             reaches = accumulate(repeat(drafter.alpha, min(room, _LONGEST_DRAFT)), mul)
-            offers.append((self._best(self._insist, reaches, plain.seconds, drafter.token_s, demand=0.0), None))
+            offers.append((self._best(name, reaches, plain.seconds, drafter.token_s, demand=0.0), None))
         offers = [offer for offer in offers if offer[0].k]
         if not offers:
             return Plan(reason=f"{self._insist} has nothing to offer", considered=(plain,))
@@ -205,5 +212,6 @@ class Adaptive:
 def _reason(best: Priced, draft: Draft | None, plain_s: float) -> str:
     if best.k == 0:
         return "no guess is worth its check"
-    what = f"the last {draft.match} tokens match" if draft else _DRAFTERS.get(best.guesser, best.guesser)
+    matched = draft is not None and draft.match
+    what = f"the last {matched} tokens match" if matched else _NAMES.get(best.guesser, best.guesser)
     return f"{what}: {best.tokens:.1f} tokens expected in the time of {best.seconds / plain_s:.1f}"

@@ -92,7 +92,8 @@ def backward(weights: Weights, trace: Trace, slope: Matrix) -> dict[str, Matrix]
         gate = inner * block.up * block.open * (1.0 + block.gate * (1.0 - block.open))
         found[f"gate{i}"] = block.norm.y.T @ gate
         found[f"up{i}"] = block.norm.y.T @ up
-        stream += _through_norm(gate @ weights[f"gate{i}"].T + up @ weights[f"up{i}"].T, block.norm)
+        inward: Matrix = np.add(gate @ weights[f"gate{i}"].T, up @ weights[f"up{i}"].T)
+        stream = np.add(stream, _through_norm(inward, block.norm))
     found["enter"] = trace.x.T @ stream
     return found
 

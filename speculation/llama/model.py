@@ -31,7 +31,7 @@ CACHE_TYPES = {"f16": llama_cpp.GGML_TYPE_F16, "q8_0": llama_cpp.GGML_TYPE_Q8_0}
 # fixed size, and ends the process where it overflows: with lfm2 from about 15 on.
 ROLLBACK = 7
 _LONG_FORWARD = 16  # tokens from which asking for a stop between two kernels costs next to nothing
-_MOST_BRANCHES = 64  # sequences; the engine allows 256
+_MOST_BRANCHES = 255  # sequences; the engine allows 256
 
 
 class LlamaModel:

@@ -48,9 +48,9 @@ def test_four_variables_move_everything() -> None:
     ("variable", "moved"),
     [
         ("SPECCHAT_CONFIG", {"config", "settings", "catalogue", "recipes"}),
-        ("SPECCHAT_DATA_DIR", {"data", "models", "chats"}),
+        ("SPECCHAT_DATA_DIR", {"data", "models", "chats", "heads"}),
         ("SPECCHAT_STATE_DIR", {"state", "trusted", "undo", "unfinished", "crashes", "log"}),
-        ("SPECCHAT_CACHE_DIR", {"cache", "states", "prices", "survival", "trials"}),
+        ("SPECCHAT_CACHE_DIR", {"cache", "states", "texts", "prices", "survival", "trials"}),
         ("SPECCHAT_MODELS_DIR", {"models"}),
         ("SPECCHAT_CATALOGUE", {"catalogue"}),
         ("SPECCHAT_LOG", {"log"}),

@@ -23,7 +23,7 @@ from specchat.rewrite.partial import Partial, Piece, sha256_of
 from specchat.rewrite.prompt import Asked, ask_for
 from specchat.rewrite.source import SourceFile, joined
 from specchat.rewrite.terms import Terms
-from specchat.rewrite.took import Took
+from specchat.rewrite.took import Took, plain_step_s_of
 from specchat.session import ChatSession, Event, Reading, Reply, Wrote
 from speculation.sampling import GREEDY
 from speculation.stats import Totals
@@ -31,7 +31,6 @@ from speculation.types import Finish
 
 _SPARE = 32  # tokens that a rewrite needs besides the old file's, for its marks ...
 GROWTH = 0.05  # ... and their share of the file for what is added
-_PLAIN_STEPS = 8  # plain steps from which on their own time is trusted, as the session has it
 
 
 RewriteEvent = Reading | Progress | Outcome
@@ -245,13 +244,6 @@ class Rewriting:
             plain_step_s=plain_step_s_of(self._session, self._totals),
             around=self.around,
         )
-
-
-def plain_step_s_of(session: Dialogue, counted: Totals) -> float | None:
-    """Seconds of a plain step: measured in a rewrite where it had enough of them."""
-    if counted.plain_steps >= _PLAIN_STEPS:
-        return counted.plain_s / counted.plain_steps
-    return session.plain_step_s
 
 
 __all__ = ["Outcome", "Progress", "Reading", "RewriteEvent", "Rewriting"]

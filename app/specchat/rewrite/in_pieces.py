@@ -16,7 +16,7 @@ from specchat.dialogue import Dialogue
 from specchat.rewrite.align import Replaced
 from specchat.rewrite.checks import Rails
 from specchat.rewrite.follow import Progress
-from specchat.rewrite.generate import RewriteEvent, Rewriting, plain_step_s_of
+from specchat.rewrite.generate import RewriteEvent, Rewriting
 from specchat.rewrite.outcome import Outcome, Record, joined_up
 from specchat.rewrite.part import Part, changes_in
 from specchat.rewrite.partial import Partial, Piece, sha256_of
@@ -24,7 +24,7 @@ from specchat.rewrite.pieces import Cutter, left_of
 from specchat.rewrite.prompt import Asked
 from specchat.rewrite.source import SourceFile
 from specchat.rewrite.terms import Terms
-from specchat.rewrite.took import Took
+from specchat.rewrite.took import Took, plain_step_s_of
 from specchat.session import Reading
 from speculation.context import common_prefix
 from speculation.stats import Totals

@@ -1,4 +1,4 @@
-"""What the runs of a rewrite took that ended before the present one."""
+"""What the runs of a rewrite took that ended before the present one, and what a plain step takes in this one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from specchat.dialogue import Dialogue
 from specchat.session import Reply
 from speculation.stats import Totals
+
+_PLAIN_STEPS = 8  # plain steps from which on their own time is trusted, as the session has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,13 @@ class Took:
         counts = {name: _like(value, getattr(Totals(), name, 0.0)) for name, value in found.items()}
         read_s = counts.pop("read_s")
         return Took(Totals(**counts), read_s)
+
+
+def plain_step_s_of(session: Dialogue, counted: Totals) -> float | None:
+    """Seconds of a plain step: measured in a rewrite where it had enough of them."""
+    if counted.plain_steps >= _PLAIN_STEPS:
+        return counted.plain_s / counted.plain_steps
+    return session.plain_step_s
 
 
 def _like(found: Any, default: Any) -> Any:

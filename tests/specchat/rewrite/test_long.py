@@ -414,7 +414,9 @@ class TestPartial:
         assert partial.lines_done >= line - 8
         assert outcome.data == changed(joined(LINES)).encode()
         assert outcome.findings == ()
-        assert outcome.totals.emitted < len(FILE.text) * (1 - partial.lines_done / len(LINES)) + 200
+        again = outcome.totals.emitted - partial.took.totals.emitted
+        assert 0 < again < len(FILE.text) * (1 - partial.lines_done / len(LINES)) + 200
+        assert outcome.record.before == partial.took
 
     def test_all_of_it_may_be_done(self) -> None:
         rewriting = long_on(ScriptedModel(edited(changed), SMALL))
@@ -442,7 +444,7 @@ class TestPartial:
         "spoil",
         [
             lambda found: found.pop("pieces"),
-            lambda found: found.update(version=2),
+            lambda found: found.update(version=3),
             lambda found: found["pieces"][0].update(lines=["a\nb"]),
             lambda found: found["pieces"][0].update(offsets=[5]),
             lambda found: found["pieces"][0].update(part=[-1, 3]),

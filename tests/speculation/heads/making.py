@@ -6,7 +6,9 @@ import numpy as np
 
 from speculation.heads.examples import Examples
 from speculation.heads.head import MEDUSA_DEPTHS, Head, Kind
-from speculation.heads.network import fresh
+from speculation.heads.network import Matrix, fresh
+
+_LENGTH = 12  # of a text
 
 
 def untrained(kind: Kind, n_vocab: int, seed: int = 0, *, n_ids: int | None = None, width: int = 4) -> Head:
@@ -24,27 +26,19 @@ def untrained(kind: Kind, n_vocab: int, seed: int = 0, *, n_ids: int | None = No
     return Head(kind, tuple(networks), ids, rows, embeddings, 0.5, 1.0)
 
 
-def chain_of_states(
-    n: int, n_vocab: int, n_hidden: int, seed: int
-) -> tuple[Examples, np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
-    """Texts whose next token and state are a function of the last state and token, and the output matrix."""
+def walks(n: int, n_vocab: int, n_hidden: int, seed: int) -> tuple[Examples, Matrix]:
+    """Texts whose next state is a function of the last state and token, and the output matrix that chose the tokens."""
     rng = np.random.default_rng(seed)
-    output = rng.normal(size=(n_vocab, n_hidden)).astype(np.float32)
+    output: Matrix = rng.normal(size=(n_vocab, n_hidden)).astype(np.float32)
     turn = np.linalg.qr(rng.normal(size=(n_hidden, n_hidden)))[0]
-    tokens, hidden, texts = [], [], []
+    tokens: list[int] = []
+    hidden: list[Matrix] = []
     while len(tokens) < n:
-        state = rng.normal(size=n_hidden)
-        for _ in range(12):
-            token = (
-                int(rng.integers(n_vocab))
-                if not tokens or texts[-1] != len(texts) // 12
-                else int((output @ state).argmax())
-            )
-            state = np.tanh(turn @ state) * 2 + output[token]
+        state, token = rng.normal(size=n_hidden), int(rng.integers(n_vocab))
+        for _ in range(_LENGTH):
+            state = np.tanh(turn @ (state * output[token]) + 0.5 * output[token])
             tokens.append(token)
             hidden.append(state)
-            texts.append(len(tokens) // 12)
-    examples = Examples(
-        np.array(tokens, dtype=np.int32), np.array(hidden, dtype=np.float16), np.array(texts, dtype=np.int32)
-    )
-    return examples, output
+            token = int((output @ state).argmax())
+    texts = np.arange(len(tokens), dtype=np.int32) // _LENGTH
+    return Examples(np.array(tokens, dtype=np.int32), np.array(hidden, dtype=np.float16), texts), output

@@ -30,6 +30,7 @@ _GUESSERS: dict[object, str] = {
     "auto": "whatever pays, at every step",
     "draft": "a small model writes ahead",
     "lookup": "copies from what stands above",
+    "recycling": "what the model thought of before",
     "eagle": "a trained head, token by token",
     "medusa": "trained heads, three at once",
     "off": "plain decoding",
