@@ -33,7 +33,6 @@ from speculation.stats import Totals, totals
 from speculation.types import CannotRewind, Interrupted, State, Step, Tokens
 
 READ_ROWS = 32  # tokens from which a forward says how fast a prompt is read
-CHEAP_ROW = 1.25  # the time of two rows over that of one from which on free guesses cannot pay
 DRAFT_MIN_P = 0.4  # a draft model that believes less in its own token stops there
 
 
@@ -326,15 +325,12 @@ class ChatSession(Dialogue):
         self._engine.controller = self._controller(guessers)
 
     def _equip_free(self) -> dict[str, Guesser]:
-        """The guessers that live on rows which are computed anyway. To look at rows takes time too, so in `auto` only
-        where a guess that seldom holds may pay.
+        """The guessers that live on rows which are computed anyway. Not in `auto`: they seldom hold often enough to pay
+        for the look at every row.
         """
-        cost = self.engines.cost
-        if self._guess is Guess.RECYCLING:
-            return {self._recycling.name: self._recycling}
-        if self._guess is Guess.AUTO and cost is not None and cost.forward_s(2) < CHEAP_ROW * cost.forward_s(1):
-            return {self._recycling.name: self._recycling, self._leftovers.name: self._leftovers}
-        return {}
+        if self._guess is not Guess.RECYCLING:
+            return {}
+        return {self._recycling.name: self._recycling, self._leftovers.name: self._leftovers}
 
     def _equip_heads(self) -> dict[str, TrainedHead]:
         """The trained heads that may guess now; without any the target keeps its states to itself."""
@@ -356,7 +352,8 @@ class ChatSession(Dialogue):
             auto.losing = self.settings.pause_below
             return auto
         if name in guessers and self.settings.guess_max is None:
-            return Adaptive(cost, self._draft_step_s(cost), heads=self._head_steps_s(), insist=name)
+            along = (self._leftovers.name,) if self._guess is Guess.RECYCLING else ()
+            return Adaptive(cost, self._draft_step_s(cost), heads=self._head_steps_s(), insist=name, along=along)
         return Fixed(name, self.settings.guess_max or 0) if name in guessers else Fixed()
 
     def _draft_step_s(self, cost: CostTable) -> float | None:

@@ -7,7 +7,7 @@ at the price of time lambda which makes that maximum zero is the one with the la
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate, repeat
 from operator import mul
 from statistics import median
@@ -81,15 +81,17 @@ class Adaptive:
         *,
         heads: Mapping[str, float] | None = None,
         insist: str | None = None,
+        along: Collection[str] = (),
     ) -> None:
         """`draft_step_s`: seconds in which a draft model writes a token, roughly; None: never try one.
 
         `heads`: the same of other guessers whose tokens have a price, by name.
         `insist` names a guesser that somebody chose by hand: it alone guesses, whenever it has something to offer, at
-        the length that looks best.
+        the length that looks best. Guessers named in `along` may guess beside it.
         """
         self.losing = _LOSING  # realised speed over plain below which guessing pauses; 0: never
         self._insist = insist
+        self._along = frozenset(along)
         self._prices = LivePrices(cost)
         priced = ({} if draft_step_s is None else {"draft": draft_step_s}) | dict(heads or {})
         self._drafters = {name: _Drafter(token_s) for name, token_s in priced.items()}
@@ -139,7 +141,7 @@ class Adaptive:
         offers: list[tuple[Priced, Draft | None]] = [
             (self._best(draft.guesser, draft.reaches(), plain.seconds, demand=0.0), draft)
             for draft in found
-            if draft.guesser == self._insist
+            if draft.guesser == self._insist or draft.guesser in self._along
         ]
         name = self._insist or PLAIN
         if name in guessers and (drafter := self._drafters.get(name)) is not None:

@@ -36,7 +36,9 @@ CODE = "Write a Python function that adds two numbers, then write it again with 
 
 
 class Watched:
-    """A model that remembers the rows it returned."""
+    """A model that remembers the rows it returned, those of chains alone."""
+
+    can_tree = False
 
     def __init__(self, model: LlamaModel) -> None:
         self._model = model

@@ -237,7 +237,11 @@ def test_every_setting_has_a_variable_that_sets_it() -> None:
 @pytest.mark.parametrize(
     ("name", "raw", "said"),
     [
-        ("SPECCHAT_GUESS_MODE", "fast", 'SPECCHAT_GUESS_MODE is "fast"; it must be auto, draft, lookup, recycling, eagle, medusa or off'),
+        (
+            "SPECCHAT_GUESS_MODE",
+            "fast",
+            'SPECCHAT_GUESS_MODE is "fast"; it must be auto, draft, lookup, recycling, eagle, medusa or off',
+        ),
         ("SPECCHAT_SAMPLING_TOP_K", "many", 'SPECCHAT_SAMPLING_TOP_K is "many"; it must be a whole number, 0 or more'),
         ("SPECCHAT_SAMPLING_TOP_P", "nan", "SPECCHAT_SAMPLING_TOP_P is NaN; it must be a number from 0 to 1"),
         ("SPECCHAT_VIEW_PANEL", "perhaps", 'SPECCHAT_VIEW_PANEL is "perhaps"; it must be true or false'),

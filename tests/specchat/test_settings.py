@@ -138,7 +138,10 @@ def test_the_defaults_are_those_of_the_engine_and_the_session() -> None:
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda: GuessSettings(mode="fast"), 'mode is "fast"; it must be auto, draft, lookup, recycling, eagle, medusa or off'),
+        (
+            lambda: GuessSettings(mode="fast"),
+            'mode is "fast"; it must be auto, draft, lookup, recycling, eagle, medusa or off',
+        ),
         (lambda: SamplingSettings(temperature=-0.1), "temperature is -0.1; it must be a number, 0 or more"),
         (lambda: SamplingSettings(temperature=float("inf")), "temperature is Infinity; it must be a number, 0 or more"),
         (lambda: SamplingSettings(temperature=True), "temperature is true; it must be a number, 0 or more"),
@@ -183,7 +186,12 @@ def test_a_file_of_a_windows_editor_is_read(path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "key", "problem"),
     [
-        ("[guess]\n\nmode = 'fast'\n", 3, "guess.mode", 'is "fast"; it must be auto, draft, lookup, recycling, eagle, medusa or off'),
+        (
+            "[guess]\n\nmode = 'fast'\n",
+            3,
+            "guess.mode",
+            'is "fast"; it must be auto, draft, lookup, recycling, eagle, medusa or off',
+        ),
         ("guess.mode = 1", 1, "guess.mode", "is 1; it must be auto, draft, lookup, recycling, eagle, medusa or off"),
         ("guess = 3", 1, "guess", "is 3; it must be a table, [guess]"),
         ("[[view]]\ntint = 'off'", 1, "view", 'is [{"tint": "off"}]; it must be a table, [view]'),

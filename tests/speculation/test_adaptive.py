@@ -15,10 +15,12 @@ from speculation.accept import Rule, rule_named
 from speculation.context import Context
 from speculation.controllers.adaptive import Adaptive
 from speculation.controllers.base import Plan
-from speculation.cost import CostTable
+from speculation.controllers.stopping import Stopping
+from speculation.cost import CostTable, LivePrices
 from speculation.engine import EndTokens, Engine
 from speculation.guessers.base import Guesser, KeepOn
 from speculation.guessers.draft_model import DraftModel
+from speculation.guessers.growing import ROOT, Growing
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.sampling import GREEDY, SamplingConfig
 from speculation.testing import HistoryModel
@@ -258,3 +260,32 @@ def test_choosing_takes_under_a_third_of_a_millisecond_at_eight_thousand_tokens(
     # The limit is ours to print, not to assert to the microsecond on a shared machine: three times of it fails.
     print(f"{1e3 * float(np.median(taken)):.3f} ms a step")
     assert float(np.median(taken)) < 0.001
+
+
+def test_spare_rows_of_a_stair_go_to_branches_and_dear_ones_to_nobody() -> None:
+    tree = Growing()
+    node = ROOT
+    for _ in range(12):  # on this CPU 16 rows cost what 12 do
+        tree.add(node, 8, 0.009)
+        node = tree.add(node, 7, 0.99)
+    bushy = tree.draft("lookup", 24, match=5)
+
+    class Bushy(Offers):
+        def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+            return (bushy,)
+
+    planned = plan(Adaptive(CPU), Bushy([]))
+
+    assert planned.draft is not None
+    assert planned.k == 15
+    assert planned.draft.cut(planned.k).parents is not None
+
+
+def test_a_second_candidate_is_worth_a_spare_row_and_not_a_new_stair() -> None:
+    prices = LivePrices(CostTable({1: 1.0, 2: 1.8, 3: 1.8, 4: 1.8, 5: 3.0, 8: 3.2}))
+    spare, stair = Stopping(prices, 0.0, 0.7), Stopping(prices, 0.0, 0.7)
+
+    assert spare.widen(0.05, 1)
+    assert not stair.widen(0.05, 3)
+    assert stair.widen(0.99, 1)
+    assert (spare.beside, stair.beside) == (1, 1)

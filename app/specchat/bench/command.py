@@ -95,7 +95,8 @@ def parsed(text: str) -> Callable[[Sequence[Cell]], bool]:
     if text == "identical":
         return lambda cells: all(c.difference is None or c.difference.gap < NEAR_TIE for c in cells)
     found = re.fullmatch(
-        r"(?:([\w -]+)\.)?(auto|draft|lookup|recycling|eagle|medusa|off)\.(\w+)\s*(>=|<=|>|<)\s*(-?[\d.]+)", text.strip()
+        r"(?:([\w -]+)\.)?(auto|draft|lookup|recycling|eagle|medusa|off)\.(\w+)\s*(>=|<=|>|<)\s*(-?[\d.]+)",
+        text.strip(),
     )
     if found is None or found[3] not in _FIGURES:
         raise UsageError(f"--assert {text}: write it like auto.speedup>=1.2, with {', '.join(_FIGURES)}, or identical")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specchat.bench.replay import Clock, Recording
+from specchat.bench.replay import LONGEST_COPY, Clock, Recording
 from specchat.dialogue import Dialogue
 from specchat.rewrite.copies import file_begins
 from specchat.rewrite.generate import Rewriting
@@ -21,7 +21,6 @@ from speculation.engine import EndTokens, Engine
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.sampling import GREEDY
 
-_ROWS = 128  # of a step, as the binding has it
 _READ_AT_ONCE = 128  # tokens of a forward that reads, as the engine has it
 _MOST_REPLAYS = 6  # pieces of a long file that are replayed; the others are like them
 _ENOUGH_READ = 256  # tokens whose reading says what a token takes to be read
@@ -63,7 +62,11 @@ def forecast(session: Dialogue, rewriting: AnyRewriting) -> Forecast | None:
         piece_s = len(copy) * cost.forward_s(1)
         plain_s += piece_s
         guesses = session.guess is not Guess.OFF
-        copied_s += copying_s(prompt, copy, cost, session.learned(), source) if guesses else piece_s
+        copied_s += (
+            copying_s(prompt, copy, cost, session.learned(), source, session.engines.target.max_rows)
+            if guesses
+            else piece_s
+        )
     left_out = sum(each.file_tokens for each in pieces) - sum(each.file_tokens for each in replayed)
     scale = 1 + left_out / max(1, sum(each.file_tokens for each in replayed))
     return Forecast(
@@ -81,12 +84,13 @@ def copying_s(
     cost: CostTable,
     learned: object = None,
     source: int | None = None,
+    max_rows: int = LONGEST_COPY + 1,
 ) -> float:
     """Seconds to write a copy of what begins at an index of the prompt with lookups, by a price list."""
     number = {token: i for i, token in enumerate(dict.fromkeys((*prompt, *copy)))}  # a small vocabulary
     given, out = [number[token] for token in prompt], [number[token] for token in copy]
     clock = Clock()
-    model = Recording(given + out, len(number), cost, clock, _ROWS)
+    model = Recording(given + out, len(number), cost, clock, max_rows)
     lookup = PromptLookup()
     if isinstance(learned, dict):
         lookup.survival.load(learned)

@@ -39,7 +39,9 @@ DRAFT = text('"auto", "none", or the name or file of a model')
 class GuessSettings(Checked):
     """Who guesses, and when not."""
 
-    mode: str = key("auto", one_of(MODES), "who guesses: auto, draft, lookup, recycling, eagle, medusa or off", InProject.YES)
+    mode: str = key(
+        "auto", one_of(MODES), "who guesses: auto, draft, lookup, recycling, eagle, medusa or off", InProject.YES
+    )
     draft: str = key("auto", DRAFT, "draft model: auto, none, or a name or file", InProject.YES)
     length: int | None = key(
         None, whole(1, 63, none="auto"), "tokens a guesser chosen by hand drafts: auto, or 1 to 63", InProject.YES

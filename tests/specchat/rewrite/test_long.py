@@ -25,7 +25,7 @@ from specchat.rewrite.source import SourceFile, joined, source_of
 from specchat.session import ChatSession, Reply
 from speculation.types import Finish
 from tests.specchat.rewrite.files import encoded
-from tests.specchat.rewrite.scripted import COPY, Script, ScriptedModel, edited, session_on
+from tests.specchat.rewrite.scripted import COPY, Script, ScriptedModel, TimedModel, edited, session_on
 
 PARAGRAPHS = 30
 LINES = [
@@ -492,7 +492,7 @@ class TestParts:
 
 
 def test_the_forecast_is_that_of_all_pieces() -> None:
-    session = session_on(ScriptedModel(COPY, SMALL))
+    session = session_on(TimedModel(COPY, SMALL))
     rewriting = rewriting_of(session, FILE, "do it")
 
     expected = forecast(session, rewriting)
