@@ -6,13 +6,16 @@ BIN = $(VENV)/bin
 # Model files for chat live where specchat keeps them; tests share one cache outside the clone.
 export SPECCHAT_TEST_MODELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/specchat-test-models
 
-.PHONY: chat test check bench package picture clean
+.PHONY: coverage chat test check bench package picture clean
 
 chat: $(VENV)/chat
 	@$(BIN)/specchat $(ARGS)
 
 test: $(VENV)/test test-models
 	$(BIN)/python -m pytest -m "not bench" $(ARGS)
+
+coverage: $(VENV)/test
+	$(BIN)/python -m pytest -q -p no:cacheprovider -m "not bench and not gguf" --cov --cov-fail-under=98 tests/speculation $(ARGS)
 
 check: $(VENV)/check
 	$(BIN)/ruff format --check .

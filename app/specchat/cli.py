@@ -99,7 +99,7 @@ def _settle(args: Namespace) -> None:
         return
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if args.call in (APP, LINES):
-        args.call = LINES if args.plain or args.endpoint is not None or not on_terminal else APP
+        args.call = LINES if args.plain or not on_terminal else APP
     if args.call == APP:
         return  # which tells by itself, and goes on without a file that is wrong
     if chosen.problem is not None:

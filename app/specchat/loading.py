@@ -13,7 +13,7 @@ from specchat.conversation import PromptFormat, prompt_format
 from specchat.engine_facts import EngineFacts
 from specchat.fit import CONTEXT, Needs, Plan, Room, needs, no_room_for_draft, plan_context, states_kept
 from specchat.headers import Header, HeaderError, read_header, weight_bytes
-from specchat.heads.file import BadHead, known_heads
+from specchat.heads.beside import heads_beside
 from specchat.kept import Kept, as_prices, draft_price_key, price_key
 from specchat.logs import note
 from specchat.machine import free_memory, total_memory
@@ -170,14 +170,7 @@ def load_engines(
         notices.append(f"{weights.name} cannot take tokens back out of its cache, so it chats without guesses")
     elif is_new and header is not None and weights.back_end == "CPU" and (hint := dear_checks(header.tensors)):
         notices.append(f"{weights.name}: {hint}")
-    heads: dict[Guess, Head] = {}
-    for found in known_heads(weights.name, path) if cost is not None else ():
-        if isinstance(found, BadHead):
-            notices.append(str(found))
-        elif max(found.ids) >= target.n_vocab or found.n_features != target.n_hidden:
-            notices.append(f"the {found.kind} head of {weights.name} does not fit it")
-        else:
-            heads[Guess(found.kind)] = found
+    heads = heads_beside(target, path, notices) if cost is not None else {}
     load_s = clock() - started
     note("load", seconds=load_s, bytes=weights.size_bytes, context=target.n_ctx, threads=options.n_threads)
     return Engines(

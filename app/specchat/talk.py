@@ -12,7 +12,7 @@ from specchat.conversation import Message, Role
 from specchat.dialogue import Dialogue, Event
 from specchat.fitting import FittedTurns, fit_turns
 from specchat.history.keeper import Keeper
-from specchat.history.records import About, ChatRecord
+from specchat.history.records import AT, About, ChatRecord
 from specchat.provenance import Authorship, Places, clipped
 from specchat.resume import keep_state, resume_state
 from specchat.session import ChatSession, Reading, Reply, Wrote
@@ -112,7 +112,7 @@ class Talk:
         session, model = self._session, self._session.model
         settings = session.settings
         return About(
-            model=f"{model.name} at {model.where}" if model.is_remote else model.name,
+            model=f"{model.name}{AT}{model.where}" if model.is_remote else model.name,
             draft=model.draft_name,
             guess=str(session.guess),
             rule=settings.rule,

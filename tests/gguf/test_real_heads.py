@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-import numpy as np
 import pytest
 
 from specchat.cli import main
@@ -15,8 +13,7 @@ from specchat.heads.file import load
 from specchat.loading import EngineOptions, Engines, load_engines
 from specchat.session import ChatSession, Guess, Reply, ReplySettings, Wrote
 from speculation.guessers.trained_head import TrainedHead
-from speculation.heads.head import Head
-from speculation.llama import EngineLog, LlamaModel
+from speculation.llama import EngineLog
 from speculation.sampling import GREEDY
 from speculation.types import Step
 from tests.conftest import THREADS, model_file

@@ -306,7 +306,8 @@ def test_ticks_add_and_remove_sources_in_the_order_of_the_settings() -> None:
 def test_a_tick_and_a_pick_tell_their_state_by_shape() -> None:
     async def drive(host: Host, pilot: Pilot[None]) -> None:
         text = host.screen_text()
-        assert "● auto  ○ draft  ○ lookup  ○ off" in text
+        assert "● auto    ○ draft" in text
+        assert "○ off     ○ recycling" in text
         assert "■ prompt  ■ reply  □ turn  ■ file" in text
 
     driven(drive, replace(Settings(), guess=GuessSettings(sources=("prompt", "reply", "file"))))

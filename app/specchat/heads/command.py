@@ -19,7 +19,7 @@ from specchat.heads.collected import Collected
 from specchat.heads.file import About, BadHead, load, path_of, save, weights_of
 from specchat.heads.matrices import Matrices
 from specchat.heads.training import about, collect, learn, untrained
-from specchat.heads.writing import LENGTH, frame_of, read_again, replies
+from specchat.heads.writing import LENGTH, Replies, Written, frame_of, read_again
 from specchat.history.store import Store
 from specchat.machine import decoding_threads
 from specchat.opening import harmless
@@ -84,12 +84,13 @@ def _collect(
         return
     texts = ParallelTexts(weights, log, n_texts=_TEXTS, n_ctx=LENGTH, n_threads=args.threads or decoding_threads())
     reader = Reader(weights)
+    source: Iterator[list[Written]]
     try:
         if args.from_chats:
             source = read_again(texts, _chats(reader, weights.name))
         else:
             frame = frame_of(reader.format.prompt, weights.vocabulary.ends)
-            source = replies(texts, frame, np.random.default_rng([args.seed, collected.rounds]))
+            source = Replies(texts, frame, np.random.default_rng([args.seed, collected.rounds]))
         with Bar("collecting text", "tokens") as bar:
             bar.start(args.positions)
 
@@ -102,7 +103,7 @@ def _collect(
         texts.close()
     if not finished:
         raise Stopped(f"stopped; {collected.positions} positions are kept, and --resume goes on with them")
-    if collected.positions < _FEWEST:
+    if args.from_chats and collected.positions < _FEWEST:
         raise NotHere(f"the kept chats have {collected.positions} tokens of {weights.name}; {_FEWEST} are too few")
 
 

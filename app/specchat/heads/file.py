@@ -7,7 +7,6 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -122,20 +121,6 @@ def load(path: Path, weights: str | None = None) -> tuple[Head, About]:
     except (OSError, ValueError, TypeError, KeyError, RecursionError, zipfile.BadZipFile, EOFError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged, or no head"
         raise BadHead(f"{printable(path.name)} cannot be used: {reason}") from error
-
-
-def known_heads(model: str, path: Path) -> Iterator[Head | BadHead]:
-    """The heads of a model in a file, or what is wrong with them."""
-    weights = None
-    for kind in Kind:
-        if (place := path_of(model, kind)).exists():
-            try:
-                weights = weights or weights_of(path)
-                yield load(place, weights)[0]
-            except BadHead as error:
-                yield error
-            except OSError:
-                return  # the model cannot be read, of which the engine has its own words
 
 
 def _about(raw: NDArray[Any]) -> About:

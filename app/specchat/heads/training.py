@@ -9,7 +9,7 @@ import numpy as np
 
 from specchat.heads.collected import Collected
 from specchat.heads.file import About
-from specchat.heads.writing import Written
+from specchat.heads.writing import Replies, Written
 from speculation.heads.budget import sizes
 from speculation.heads.examples import Examples
 from speculation.heads.fitting import Learner, Recipe
@@ -28,12 +28,17 @@ def collect(collected: Collected, texts: Iterator[list[Written]], positions: int
 
     What there is then is on the disk in any case. Raises OSError, EngineFailure.
     """
-    wanted = progress(collected.positions)
+
+    def there() -> int:
+        return collected.positions + (texts.growing if isinstance(texts, Replies) else 0)
+
+    wanted = progress(there())
     try:
-        while wanted and collected.positions < positions and (found := next(texts, None)) is not None:
+        while wanted and there() < positions and (found := next(texts, None)) is not None:
             collected.add(found)
-            wanted = progress(collected.positions)
+            wanted = progress(there())
     finally:
+        collected.add(texts.unfinished() if isinstance(texts, Replies) else [])
         collected.keep()
     return wanted
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -76,32 +76,57 @@ class _Growing:
     hidden: list[NDArray[np.float16]] = field(default_factory=list)
 
 
-def replies(model: Texts, frame: Frame, rng: Generator) -> Iterator[list[Written]]:
-    """For ever the replies that ended in each round, often none. Raises EngineFailure."""
-    texts = [_Growing(frame.before.tolist()) for _ in range(model.n_texts)]
-    length = min(LENGTH, model.n_ctx)
-    first = 0
-    while True:
-        parts: list[Part] = []
-        room = model.n_batch
-        for number in [*range(first, len(texts)), *range(first)]:  # so that nobody waits for ever
-            text = texts[number]
+class Replies:
+    """Texts that grow without end; iterating goes on with all of them and gives those that ended, often none."""
+
+    def __init__(self, model: Texts, frame: Frame, rng: Generator) -> None:
+        self._model, self._frame, self._rng = model, frame, rng
+        self._texts = [self._fresh() for _ in range(model.n_texts)]
+        self._length = min(LENGTH, model.n_ctx)
+        self._first = 0  # whose turn it is where not all fit into a batch
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> list[Written]:
+        """Raises EngineFailure."""
+        parts = self._parts()
+        finished = []
+        for part, seen in zip(parts, self._model.read(parts), strict=True):
+            text = self._texts[part.text]
+            text.read += len(text.pending)
+            if text.answers:
+                ended = _answered(text, seen, self._frame, self._length)
+            else:
+                ended = _asked(text, seen.row, self._frame, self._rng)
+            if ended:
+                finished += _written([text])
+                self._model.forget(part.text)
+                self._texts[part.text] = self._fresh()
+        return finished
+
+    @property
+    def growing(self) -> int:
+        """Tokens of the replies that have not ended."""
+        return sum(len(text.tokens) for text in self._texts)
+
+    def unfinished(self) -> list[Written]:
+        """The replies that have not ended, as far as they are."""
+        return _written(self._texts)
+
+    def _parts(self) -> list[Part]:
+        parts, room = [], self._model.n_batch
+        for number in [*range(self._first, len(self._texts)), *range(self._first)]:
+            text = self._texts[number]
             if len(text.pending) > room:
-                first = number
+                self._first = number
                 break
             parts.append(Part(number, text.read, text.pending))
             room -= len(text.pending)
-        finished = []
-        for part, seen in zip(parts, model.read(parts), strict=True):
-            text = texts[part.text]
-            text.read += len(text.pending)
-            ended = _answered(text, seen, frame, length) if text.answers else _asked(text, seen.row, frame, rng)
-            if ended:
-                if len(text.tokens) >= _SHORTEST_REPLY:
-                    finished.append(_written(text))
-                model.forget(part.text)
-                texts[part.text] = _Growing(frame.before.tolist())
-        yield finished
+        return parts
+
+    def _fresh(self) -> _Growing:
+        return _Growing(self._frame.before.tolist())
 
 
 def read_again(model: Texts, given: Iterable[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[Written]]:
@@ -140,5 +165,10 @@ def _answered(text: _Growing, seen: Read, frame: Frame, length: int) -> bool:
     return token in frame.ends or text.read + 1 >= length
 
 
-def _written(text: _Growing) -> Written:
-    return Written(np.array(text.tokens, dtype=np.int32), np.concatenate(text.hidden))
+def _written(texts: Sequence[_Growing]) -> list[Written]:
+    """Replies that are long enough to learn from."""
+    return [
+        Written(np.array(text.tokens, dtype=np.int32), np.concatenate(text.hidden))
+        for text in texts
+        if len(text.tokens) >= _SHORTEST_REPLY
+    ]

@@ -12,12 +12,14 @@ from specchat.history.packing import NO_STEPS
 from specchat.provenance import Span
 from speculation.stats import Totals
 
+AT = " at "  # between the name of a model and the host of the server that it is on
+
 
 @dataclass(frozen=True, slots=True)
 class About:
     """Who wrote a reply, and how."""
 
-    model: str = ""
+    model: str = ""  # of one on a server with its host, see `AT`
     draft: str | None = None  # the draft model that was loaded
     guess: str = ""  # what the user chose, a value of `specchat.session.Guess`
     rule: str = ""
@@ -42,6 +44,11 @@ class PartRecord:
     totals: Totals = field(default_factory=Totals)
     steps: bytes = NO_STEPS  # see `specchat.history.packing`
     spans: tuple[Span, ...] = ()  # with places in the whole reply
+
+    @property
+    def is_of_server(self) -> bool:
+        """Whether a server wrote it, whose figures are not kept: steps and totals say nothing then."""
+        return AT in self.about.model and not self.totals.steps
 
 
 @dataclass(frozen=True, slots=True)

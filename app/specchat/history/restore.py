@@ -38,6 +38,7 @@ def _turn(record: TurnRecord) -> Turn:
 
 
 def _reply(turn: TurnRecord, part: PartRecord) -> Reply:
+    from specchat.remote.figures import ServerFigures
     from specchat.session import Reply  # which loads the engine: lists and searches do without
 
     return Reply(
@@ -52,4 +53,5 @@ def _reply(turn: TurnRecord, part: PartRecord) -> Reply:
         read_s=part.read_s,
         first_token_s=part.first_token_s,
         plain_step_s=part.plain_step_s,
+        server=ServerFigures(prompt_tokens=part.prompt_tokens or None) if part.is_of_server else None,
     )

@@ -33,7 +33,8 @@ def figures(turn: TurnRecord) -> str:
         counted.examined += part.totals.examined
         counted.verify_s += part.totals.seconds
     parts = [_ENDS.get(None if last.finish is None else Finish(last.finish), "")]
-    parts.append(f"{counted.emitted} tokens")
+    of_server = all(part.is_of_server for part in turn.parts)
+    parts.append("tokens not reported" if of_server else f"{counted.emitted} tokens")
     parts.append("" if counted.tokens_per_s is None else f"{counted.tokens_per_s:.1f} tokens/s")
     parts.append("" if counted.tokens_per_step is None else f"{counted.tokens_per_step:.2f} tokens/step")
     parts.append("" if counted.alpha is None else f"accepted {counted.alpha:.0%}")

@@ -15,7 +15,8 @@ from specchat.errors import Refusal
 from specchat.settings import MODES, TINTS, Settings, SettingsFile
 from specchat.tui.commands import COMMANDS, find_command
 from specchat.tui.engine_thread import EngineThread
-from specchat.tui.messages import Loaded
+from specchat.tui.hearing import NO_STEPS
+from specchat.tui.messages import ONLY_HERE, Loaded
 from specchat.tui.outside import edited, free_name, to_system_clipboard
 from specchat.tui.screens.help import HelpScreen
 from specchat.tui.screens.steps import StepsScreen
@@ -51,7 +52,10 @@ class Actions(App[None]):
     def change(self, settings: Settings) -> None:
         """Take up changed settings, keep what was changed in the file, and tell the engine."""
         before, self.settings = self.settings, settings
-        if self.loaded is not None and settings.guess != before.guess:
+        here = self.loaded is not None and not self.loaded.is_remote
+        if self.loaded is not None and self.loaded.is_remote and settings.guess != before.guess:
+            self.tell("kept for models that run here: a server decides itself who guesses", "warning")
+        if here and self.loaded is not None and settings.guess != before.guess:
             remembered = replace(
                 settings.target(self.loaded.name), guess=settings.guess.mode, draft=settings.guess.draft
             )
@@ -62,7 +66,7 @@ class Actions(App[None]):
         except (Refusal, OSError) as error:
             self.tell(f"not saved: {error}", "warning")
         self.take(settings)
-        if settings.guess.draft != before.guess.draft and settings.guess.draft != "auto":
+        if here and settings.guess.draft != before.guess.draft and settings.guess.draft != "auto":
             self.engine.load_draft(settings.guess.draft)
         if settings.system != before.system:
             self.chat_view.chat.system = settings.system
@@ -90,6 +94,8 @@ class Actions(App[None]):
 
     def action_guess(self, name: str = "") -> None:
         """Let another guesser guess: the next one, or the one that is named."""
+        if self.is_elsewhere("who guesses is chosen"):
+            return
         mode = self.settings.guess.mode
         chosen = name or MODES[(MODES.index(mode) + 1) % len(MODES)]
         if not name and chosen == "draft" and (self.loaded is None or self.loaded.draft is None):
@@ -104,6 +110,8 @@ class Actions(App[None]):
 
     def action_draft(self, name: str = "") -> None:
         """Load a draft model beside the target, or drop it."""
+        if self.is_elsewhere("a draft model is loaded"):
+            return
         self.change(replace(self.settings, guess=replace(self.settings.guess, draft=name or "auto")))
         self.engine.load_draft(name or "auto")
 
@@ -119,6 +127,8 @@ class Actions(App[None]):
             self.tell(f"tint is {view.tint}; it may be {', '.join(TINTS)}", "warning")
             return
         self.change(replace(self.settings, view=replace(view, tint=chosen)))
+        if self.loaded is not None and self.loaded.is_remote:
+            self.tell(f"tint {chosen}, of replies written here: a server does not tell what it guessed")
 
     def action_raw(self) -> None:
         """Show Markdown as it was written, or rendered."""
@@ -145,7 +155,7 @@ class Actions(App[None]):
 
     def action_check(self) -> None:
         """Write the last reply again without guesses and compare."""
-        if not self.is_busy():
+        if not self.is_busy() and not self.is_elsewhere("a reply is checked"):
             self.chat_view.check()
 
     def action_steps(self) -> None:
@@ -215,6 +225,13 @@ class Actions(App[None]):
             self.tell("a reply is being written: Esc stops it", "warning")
         return self.chat_view.busy is not None
 
+    def is_elsewhere(self, what: str) -> bool:
+        """Whether a server answers now, which cannot do this; then that is said."""
+        is_remote = self.loaded is not None and self.loaded.is_remote
+        if is_remote:
+            self.tell(f"{what} {ONLY_HERE}", "warning")
+        return is_remote
+
     def copy_text(self, text: str, what: str) -> None:
         text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair would stop both
         self.copy_to_clipboard(text)
@@ -231,4 +248,7 @@ class Actions(App[None]):
             self.tell(f"saved as {path.name} in the working folder")
 
     def show_steps(self, reply: Reply) -> None:
-        self.push_screen(StepsScreen(reply, self.engine.piece))
+        if reply.server is not None:
+            self.tell(NO_STEPS)
+        else:
+            self.push_screen(StepsScreen(reply, self.engine.piece))

@@ -23,7 +23,7 @@ from specchat.tui.chat_actions import ChatActions
 from specchat.tui.engine_thread import EngineThread, Wanted
 from specchat.tui.messages import Figures, Loaded, LoadProgress, ModelMissing, ModelReady, NotKept, Trouble
 from specchat.tui.model_actions import ModelActions
-from specchat.tui.notes import Look, title_line
+from specchat.tui.notes import Look, remote_mark, title_line
 from specchat.tui.rendering import theme_colours
 from specchat.tui.rewriting import RewriteActions
 from specchat.tui.start import Start
@@ -122,6 +122,7 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
         if self._start.trouble:
             self.tell(self._start.trouble, "warning")
         self.engine.start()
+        self._say_loading(self._start.wanted)
         self.engine.load(self._start.wanted)
         self.call_after_refresh(self.tidy_undo)
 
@@ -161,16 +162,22 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
 
     @on(ModelReady)
     def _model_ready(self, message: ModelReady) -> None:
-        loaded = self.loaded = message.loaded
+        before, loaded = self.loaded, message.loaded
+        self.loaded = loaded
+        if loaded.is_remote or (before is not None and before.is_remote):
+            self._live = None
+            self.begin_figures(loaded)
         on_cores = loaded.back_end == "CPU"
         self.chat_view.transcript.share = SHARE_BESIDE_ENGINE if on_cores else SHARE_ALONE
         remembered = self.settings.target(loaded.name)
-        self._status.say(f"{self.settings.guess.mode}  ready, loaded in {loaded.load_s:.1f} s")
+        self._status.say(
+            "ready" if loaded.is_remote else f"{self.settings.guess.mode}  ready, loaded in {loaded.load_s:.1f} s"
+        )
         self._show_engine()
         self._redraw()
         for notice in loaded.notices:
             self.tell(notice, "warning")
-        is_free = "guess.mode" not in self._start.decided()
+        is_free = "guess.mode" not in self._start.decided() and not loaded.is_remote
         if is_free and remembered.guess in MODES and remembered.guess != self.settings.guess.mode:
             self.take(replace(self.settings, guess=replace(self.settings.guess, mode=remembered.guess)))
 
@@ -192,7 +199,8 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
         if message.fatal_to:
             self.loaded = None
             self._redraw()
-        ready = f"{self.settings.guess.mode}  ready"
+        is_remote = self.loaded is not None and self.loaded.is_remote
+        ready = "ready" if is_remote else f"{self.settings.guess.mode}  ready"
         self._status.say("no model is loaded: Ctrl+L chooses one" if self.loaded is None else ready)
         if self._settings_panel is not None:
             self._settings_panel.take(self.settings)
@@ -283,14 +291,23 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
         context = self.settings.context
         remembered = self.settings.targets.get(wanted.model or "")
         guess = self.settings.guess.mode
-        if remembered is not None and remembered.guess is not None and "guess.mode" not in self._start.decided():
+        if (
+            wanted.endpoint is None
+            and remembered is not None
+            and remembered.guess is not None
+            and "guess.mode" not in self._start.decided()
+        ):
             guess = remembered.guess
-        self._status.say("loading ...")
+        self._say_loading(wanted)
         self._status.show(None)
         wanted = replace(
             wanted, guess=guess, n_ctx=context.size, n_threads=context.threads, cache_type=context.cache_type
         )
         self.engine.load(wanted)
+
+    def _say_loading(self, wanted: Wanted) -> None:
+        endpoint = wanted.endpoint
+        self._status.say("loading ..." if endpoint is None else f"connecting to {endpoint.host}  Esc stops")
 
     async def action_settings(self) -> None:
         """Open or close the settings beside the chat."""
@@ -370,7 +387,7 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
     def _look(self) -> Look:
         view = self.settings.view
         shown = View(view.rendered, view.tint, view.fold_thinking, view.plain_marker)
-        return Look(shown, theme_colours(self), "model" if self.loaded is None else self.loaded.title)
+        return Look(shown, theme_colours(self), "model" if self.loaded is None else self.loaded.signed)
 
     def _redraw(self) -> None:
         self.chat_view.look(self._look())
@@ -381,7 +398,10 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
         models = "" if loaded is None else label(f"{loaded.title}{f' + {loaded.draft}' if loaded.draft else ''}")
         title = label(self.chat_view.chat.title or "new chat")
         kept = self.keeper.keeps(self.chat_view.chat) or self.keeper.path is None
-        self.query_one("#title", Static).update(title_line(title, models, self.size.width - 2, kept=kept))
+        mark = remote_mark(None if loaded is None else loaded.endpoint, self.size.width)
+        self.screen_stack[0].set_class(bool(mark), "-remote")
+        line = title_line(title, models, self.size.width - 2, kept=kept, mark=mark)
+        self.query_one("#title", Static).update(line)
 
     def _show_panel(self) -> None:
         self._panel.display = self.settings.view.panel and self.size.width >= WIDE and self._settings_panel is None

@@ -122,8 +122,9 @@ class ChatActions(KeepingActions):
     def _say_resumed(self, record: ChatRecord) -> None:
         if record.unsent and not self.composer.prompt.text:
             self.composer.prompt.put(printable(record.unsent))
-        if self.loaded is not None and record.model and record.model != self.loaded.name:
-            self.tell(f"written with {label(record.model)}; it goes on with {self.loaded.title} (Ctrl+L changes that)")
+        if self.loaded is not None and record.model and record.model != self.loaded.kept_as:
+            now = label(self.loaded.signed)
+            self.tell(f"written with {label(record.model)}; it goes on with {now} (Ctrl+L changes that)")
 
     def action_resume(self, wanted: str = "") -> None:
         """Go on with a stored chat: its number, how its title begins, or last; without one, choose."""

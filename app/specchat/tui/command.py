@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
+from dataclasses import replace
 
 from specchat.console import say
 from specchat.crash import tell
 from specchat.folders import history_path
 from specchat.history.wanted import is_private
+from specchat.settings import SettingsFile
+from specchat.settings.endpoints import Endpoint, api_key, find_endpoint, load_endpoints
 from specchat.settings.reading import Chosen
 from specchat.tui.app import SpecchatApp
 from specchat.tui.engine_thread import Wanted
@@ -20,6 +23,7 @@ def run(args: Namespace) -> int:
     """Open the app and stay until the user leaves. Returns the exit code."""
     chosen: Chosen = args.chosen
     settings = chosen.settings
+    endpoint = None if args.endpoint is None else endpoint_of(args.endpoint, chosen.file)
     wanted = Wanted(
         settings.model,
         settings.guess.draft,
@@ -28,7 +32,9 @@ def run(args: Namespace) -> int:
         settings.context.threads,
         settings.context.cache_type,
     )
-    if args.yes:
+    if endpoint is not None:
+        wanted = replace(wanted, model=args.given.get("model"), endpoint=endpoint)  # not the model of this machine
+    elif args.yes:
         fetch(wanted)
     resume = None if args.resume is None else chat_of(args.resume)
     app = SpecchatApp(
@@ -62,6 +68,13 @@ def trouble_of(chosen: Chosen) -> str:
     """What to tell about settings that were not used; "" for nothing."""
     wrong = [] if chosen.problem is None else [f"{chosen.problem}; using the defaults"]
     return "; ".join([*wrong, *chosen.notices])
+
+
+def endpoint_of(asked: str, file: SettingsFile) -> Endpoint:
+    """The server that `--endpoint` means, with its key at hand. Raises UsageError, SettingsError."""
+    endpoint = find_endpoint(asked, load_endpoints(file))
+    api_key(endpoint, os.environ)  # better missed now than on a full screen
+    return endpoint
 
 
 def chat_of(wanted: str) -> int:

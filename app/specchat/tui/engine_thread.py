@@ -14,7 +14,10 @@ from textual.message import Message
 
 from specchat.errors import in_one_line
 from specchat.machine import decoding_threads
+from specchat.tui.connecting import connected
+from specchat.tui.hearing import hear
 from specchat.tui.messages import (
+    ONLY_HERE,
     CheckEnded,
     CheckProgress,
     Loaded,
@@ -26,11 +29,15 @@ from specchat.tui.messages import (
     Trouble,
 )
 from specchat.tui.streaming import Request, Streaming
+from speculation.types import Interrupted
 
 if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.conversation import Message as Said
+    from specchat.dialogue import Dialogue
     from specchat.loading import Engines
+    from specchat.remote.client import Server
     from specchat.session import ChatSession, ReplySettings
+    from specchat.settings.endpoints import Endpoint
     from specchat.shelf import Shelf
 
 NO_MODEL = "no model is loaded: choose one with Ctrl+L"
@@ -48,13 +55,14 @@ class Wanted:
     n_ctx: int | None = None
     n_threads: int | None = None
     cache_type: str = "f16"
+    endpoint: Endpoint | None = None  # a server to answer instead; `model` is then one of its models
 
 
 class EngineJob(Protocol):
     """Something that needs the engine and reports by itself."""
 
     def run(
-        self, session: ChatSession, post: Callable[[Message], object], between_steps: Callable[[], None], /
+        self, session: Dialogue, post: Callable[[Message], object], between_steps: Callable[[], None], /
     ) -> None: ...
     def refuse(self, post: Callable[[Message], object], text: str, /) -> None: ...
 
@@ -67,8 +75,10 @@ class EngineThread:
         self._settings = settings
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._changes: deque[Callable[[], None]] = deque()
-        self._session: ChatSession | None = None
+        self._session: Dialogue | None = None
+        self._here: ChatSession | None = None  # the same, where its model runs here
         self._engines: Engines | None = None
+        self._connecting: Server | None = None
         self._wanted = Wanted()
         self._title = ""  # of the loaded model
         self._ahead: tuple[tuple[Said, ...], str, str] | None = None  # what is to be read ahead, see `read_ahead`
@@ -101,7 +111,7 @@ class EngineThread:
         self.change(self._refresh)
 
     def piece(self, token: int) -> bytes:
-        """The bytes of a token; empty while no model is loaded. Callable from any thread."""
+        """The bytes of a token; empty while no model runs here. Callable from any thread."""
         with self._vocabulary:
             engines = self._engines
             return b"" if engines is None else engines.target.weights.vocabulary.piece(token)
@@ -148,14 +158,16 @@ class EngineThread:
     def stop(self) -> None:
         """Stop the reply after its present step, or the loading."""
         self._stopping.set()
+        if (server := self._connecting) is not None:
+            server.stop()
         if (session := self._session) is not None:
             session.stop()
 
     def count(self, text: str) -> int | None:
         """How many tokens a text has; None while no model is loaded. Callable from any thread."""
         with self._vocabulary:
-            engines = self._engines
-            return None if engines is None else len(engines.target.weights.vocabulary.encode(text))
+            session = self._session
+            return None if session is None else session.model.count(text)
 
     def close(self) -> bool:
         """End the thread; False where the engine is inside something that cannot be stopped."""
@@ -180,6 +192,9 @@ class EngineThread:
         from specchat.shelf import Shelf, is_path
 
         self._stopping.clear()
+        if wanted.endpoint is not None:
+            self._connect(wanted, wanted.endpoint)
+            return
         shelf = Shelf(lambda text: self._post(Trouble(text)))
         name = wanted.model or shelf.catalogue.default_target
         if is_path(name):
@@ -195,17 +210,38 @@ class EngineThread:
                 return
         options = EngineOptions(wanted.n_ctx, wanted.n_threads or decoding_threads(), wanted.cache_type)
         before, self._wanted = self._wanted, replace(wanted, model=name)
-        had = self._engines is not None
+        had = self._session is not None
         self._unload()
         try:
             self._open(self._harmless(shelf, path, title), title, options)
         except Exception as error:
             self._post(Trouble(in_one_line(error), fatal_to="" if had else "model"))
-            if had and before.model is not None and before.model != name:
+            if had and (before.endpoint is not None or before.model not in (None, name)):
                 self._load(before)  # the chat goes on with what there was
             return
         self._equip(shelf, wanted)
         self._ready(title)
+
+    def _connect(self, wanted: Wanted, endpoint: Endpoint) -> None:
+        """Ask a server what it is; from then on it answers. What there was before stays until it has said so."""
+
+        def tell_server(server: Server) -> None:
+            self._connecting = server
+
+        try:
+            session, loaded = connected(endpoint, wanted.model, self._settings(), tell_server)
+            if self._stopping.is_set():
+                raise Interrupted(f"connecting to {endpoint.host} was stopped")
+        except Exception as error:
+            self._post(Trouble(in_one_line(error), fatal_to="" if self._session is not None else "model"))
+            return
+        finally:
+            self._connecting = None
+        self._unload()
+        self._wanted = wanted
+        with self._vocabulary:
+            self._session = session
+        self._post(ModelReady(loaded))
 
     def _open(self, path: Path, title: str, options: Any) -> None:
         from specchat.kept import kept_prices, kept_survival
@@ -226,7 +262,7 @@ class EngineThread:
         session = ChatSession(engines, self._settings())
         session.take_up(kept_survival().get(engines.target.weights.name))
         with self._vocabulary:
-            self._engines, self._session = engines, session
+            self._engines, self._session, self._here = engines, session, session
 
     def _harmless(self, shelf: Shelf, path: Path, title: str) -> Path:
         """The path to load a file by, after a trial unless somebody vouches for it. Raises what `tried` does."""
@@ -248,7 +284,7 @@ class EngineThread:
 
     def _equip(self, shelf: Shelf, wanted: Wanted) -> None:
         """Draft and guesser as wanted, as far as they are here."""
-        session = self._session
+        session = self._here
         assert session is not None
         if wanted.draft not in ("auto", "none") or wanted.guess == "draft":
             try:
@@ -261,7 +297,7 @@ class EngineThread:
         from specchat.session import Guess
         from specchat.shelf import Shelf, is_path
 
-        engines, session = self._engines, self._session
+        engines, session = self._engines, self._here
         if engines is None or session is None:
             return
         if name == "none":
@@ -287,8 +323,8 @@ class EngineThread:
     def _choose(self, guess: str) -> None:
         from specchat.session import Guess
 
-        session = self._session
-        if session is None:
+        session = self._here
+        if session is None:  # a server decides itself who guesses
             return
         try:
             if guess == Guess.DRAFT and session.engines.draft is None:
@@ -303,9 +339,9 @@ class EngineThread:
             self._session.guess = self._session.guess  # guessers and lengths as they are set now
 
     def _ready(self, title: str | None) -> None:
-        engines = self._engines
+        engines, session = self._engines, self._here
         assert engines is not None
-        assert self._session is not None
+        assert session is not None
         weights = engines.target.weights
         self._title = title or self._title
         self._post(
@@ -318,7 +354,7 @@ class EngineThread:
                     n_ctx=engines.target.n_ctx,
                     size_bytes=weights.size_bytes,
                     load_s=engines.load_s,
-                    notices=tuple(self._session.notices),
+                    notices=tuple(session.notices),
                     can_guess=engines.target.can_rewind,
                     heads=tuple(engines.heads),
                 )
@@ -330,12 +366,14 @@ class EngineThread:
 
         self._save_cache()
         with self._vocabulary:
-            engines, session = self._engines, self._session
-            self._engines = self._session = None
-        if session is not None:
-            kept_survival().put(session.engines.target.weights.name, session.learned())
+            engines, session, here = self._engines, self._session, self._here
+            self._engines = self._session = self._here = None
+        if here is not None:
+            kept_survival().put(here.engines.target.weights.name, here.learned())
         if engines is not None:
             engines.close()
+        elif session is not None:
+            session.close()
 
     def _take_changes(self) -> None:
         while self._changes:
@@ -368,7 +406,11 @@ class EngineThread:
             self._save_cache()
         session.messages = list(request.history)
         if request.kind == "check":
-            self._check(session, request)
+            if self._here is not None:
+                self._check(self._here, request)
+            else:
+                self._post(Trouble(f"a reply is checked {ONLY_HERE}"))
+                self._post(CheckEnded(request.turn, None))
             return
         before = session.messages[-1:] if request.kind == "go_on" else []
         try:
@@ -376,17 +418,22 @@ class EngineThread:
                 session.messages = list(request.history[:-1])
                 if self._outgrown(session, request):
                     return
-            self._take_up(session, request.key)
+            here = self._here
+            if here is not None:
+                self._take_up(here, request.key)
             asked = request.history[-1].text
             events = session.reply(asked) if request.kind == "reply" else session.go_on(request.seed)
-            Streaming(session, request, self._post, self._take_changes).run(events)
+            if here is None:
+                hear(session, request, events, self._post, self._take_changes)
+            else:
+                Streaming(here, request, self._post, self._take_changes).run(events)
         except Exception as error:
             said = session.messages[-1] if session.messages and session.messages[-1:] != before else None
             self._post(Refused(request.turn, in_one_line(error), said if said and said.role == "assistant" else None))
 
     def _read_ahead(self, ahead: tuple[tuple[Said, ...], str, str]) -> None:
-        session = self._session
-        if session is None:
+        session = self._here
+        if session is None:  # to a server nothing goes that is not sent
             return
         messages, key, settled = ahead
         if key != self._key:
@@ -410,18 +457,19 @@ class EngineThread:
             with self._reading:
                 self._is_reading_ahead = False
 
-    def _outgrown(self, session: ChatSession, request: Request) -> bool:
+    def _outgrown(self, session: Dialogue, request: Request) -> bool:
         """Whether other turns must be read than now, which the screen is asked about. Raises DoesNotFit."""
         from specchat.context_policy import Policy
         from specchat.fitting import fit_turns
 
         texts = [request.system, *(turn.prompt_text for turn in request.whole)]
         most = sum(len(text.encode("utf-8", "replace")) + _AROUND for text in texts)  # a token is a byte at least
-        is_short = most < session.engines.target.n_ctx // 2
+        n_ctx = session.model.n_ctx
+        is_short = n_ctx is None or most < n_ctx // 2
         if not request.whole or (is_short and not any(turn.is_dropped for turn in request.whole)):
             return False
         policy, longest = Policy(request.policy), session.settings.max_tokens
-        fitted = fit_turns(session.engines, request.system, request.whole, policy, longest)
+        fitted = fit_turns(session.model, request.system, request.whole, policy, longest)
         if fitted.dropping or fitted.returning:
             self._post(Outgrown(request.turn, fitted))
             return True
@@ -438,7 +486,7 @@ class EngineThread:
 
     def _save_cache(self) -> None:
         """Save the cache of the chat that leaves the screen, where reading it again would take long."""
-        session, key, self._key = self._session, self._key, ""
+        session, key, self._key = self._here, self._key, ""
         if key and session is not None:
             from specchat.resume import keep_state
             from specchat.states import kept_states

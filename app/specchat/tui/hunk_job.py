@@ -10,8 +10,8 @@ from specchat.tui.rewrite_messages import HunkEnded
 from specchat.tui.rewrite_plans import Post
 
 if TYPE_CHECKING:  # loading these takes longer than the first frame may
+    from specchat.dialogue import Dialogue
     from specchat.rewrite.source import SourceFile
-    from specchat.session import ChatSession
     from specchat.tui.screens.review import ReviewScreen
 
 
@@ -33,7 +33,7 @@ class HunkJob:
         """It cannot be begun."""
         post(HunkEnded(self._asked, None, text))
 
-    def run(self, session: ChatSession, post: Post, between_steps: Callable[[], None]) -> None:
+    def run(self, session: Dialogue, post: Post, between_steps: Callable[[], None]) -> None:
         """Let the model write the lines again."""
         from specchat.rewrite.long import rewriting_of
         from specchat.rewrite.outcome import Outcome

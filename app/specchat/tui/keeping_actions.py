@@ -67,7 +67,7 @@ class KeepingActions(Actions):
 
         loaded, settings = self.loaded, self.settings
         return About(
-            model="" if loaded is None else loaded.name,
+            model="" if loaded is None else loaded.kept_as,
             draft=None if loaded is None else loaded.draft,
             guess=settings.guess.mode,
             rule=settings.sampling.rule,
@@ -100,7 +100,7 @@ class KeepingActions(Actions):
 
     def tell_price(self, panel: SettingsPanel) -> None:
         """Say in the settings what temperatures cost with this model, as far as kept replies tell."""
-        if self.keeper.path is not None and self.loaded is not None:
+        if self.keeper.path is not None and self.loaded is not None and not self.loaded.is_remote:
             self._read_prices(panel, self.loaded.name)
 
     @work(thread=True, exclusive=True, group="prices", exit_on_error=False)
@@ -149,7 +149,8 @@ class KeepingActions(Actions):
 
     @on(Composer.Typed)
     def _typed(self) -> None:
-        if self.settings.context.read_ahead and self.loaded is not None and self.chat_view.busy is None:
+        here = self.loaded is not None and not self.loaded.is_remote  # nothing leaves that is not sent
+        if self.settings.context.read_ahead and here and self.chat_view.busy is None:
             self.engine.stop_reading_ahead()
             if self._ahead_due is not None:
                 self._ahead_due.stop()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from specchat.history.records import AT
 from specchat.live import Live
 from specchat.provenance import Span
 
@@ -14,7 +15,10 @@ if TYPE_CHECKING:  # these load the engine, which the first frame must not wait 
     from specchat.conversation import Message as Said
     from specchat.fitting import FittedTurns
     from specchat.session import Checked, Reply
+    from specchat.settings.endpoints import Endpoint
     from specchat.tui.fetches import Fetch
+
+ONLY_HERE = "only with a model that runs here: a server answers now (Ctrl+L changes that)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +29,28 @@ class Loaded:
     title: str  # of the catalogue, or the name of the file
     draft: str | None
     back_end: str
-    n_ctx: int
+    n_ctx: int | None  # None: a server does not say
     size_bytes: int
     load_s: float
     notices: tuple[str, ...]
     can_guess: bool
     heads: tuple[str, ...] = ()  # kinds of trained heads that are here for it
+    endpoint: Endpoint | None = None  # the server that answers; None: it runs here
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether what is said is sent to a server."""
+        return self.endpoint is not None
+
+    @property
+    def signed(self) -> str:
+        """Who writes, as it is shown and kept beside replies."""
+        return self.title if self.endpoint is None else f"{self.name}{AT}{self.endpoint.host}"
+
+    @property
+    def kept_as(self) -> str:
+        """What the model is called in the store of chats."""
+        return self.name if self.endpoint is None else self.signed
 
 
 @dataclass
@@ -68,6 +88,13 @@ class Trouble(Message):
     text: str
     fatal_to: str = ""  # "model" when no model is loaded now
     guess: str = ""  # who guesses as before, when another guesser could not be had
+
+
+@dataclass
+class Noticed(Message):
+    """Something the user should know; one line for people."""
+
+    text: str
 
 
 @dataclass
@@ -139,6 +166,18 @@ class Figures(Message):
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, Figures)
+
+
+@dataclass
+class Heard(Message):
+    """How long a server has been writing, and at the end what it reports; it tells no steps."""
+
+    seconds: float
+    reply: Reply | None = None  # None: it writes on
+
+    def can_replace(self, message: Message) -> bool:
+        # The end is never lost.
+        return isinstance(message, Heard) and message.reply is None
 
 
 @dataclass

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from textual import on, work
 
 from specchat.chat import Chat
 from specchat.console import printable
+from specchat.errors import Refusal
 from specchat.history.keeper import Keeper
 from specchat.tui.actions import Actions
 from specchat.tui.engine_thread import Wanted
 from specchat.tui.fetches import Fetches, State, in_short
-from specchat.tui.messages import FetchMoved, TryEnded, TryMoved
+from specchat.tui.messages import FetchMoved, Heard, Loaded, Noticed, TryEnded, TryMoved
+from specchat.tui.server_figures import server_rows
+from specchat.tui.widgets.panel import SpeculationPanel
 from specchat.tui.widgets.status import Status
 
 if TYPE_CHECKING:
+    from specchat.settings.endpoints import Endpoint
     from specchat.shelf import Shelf
     from specchat.tui.replaying import ReplayJob
 
@@ -30,28 +34,49 @@ class ModelActions(Actions):
     load_model: Callable[[Wanted], None]
     keeper: Keeper
     _chats: list[Chat]
+    _status: Status
+    _panel: SpeculationPanel
     _trial: ReplayJob | None = None
 
     @work(exclusive=True, group="models", exit_on_error=False)
     async def action_models(self, name: str = "") -> None:
         """Choose a model, or load the one that is named."""
-        if name:
-            self.load_model(Wanted(model=name))
-            return
         from specchat.machine import free_memory
         from specchat.shelf import Shelf
         from specchat.tui.screens.models import ModelScreen
 
         troubles: list[str] = []
-        shelf = Shelf(troubles.append)
+        shelf, endpoints = Shelf(troubles.append), self._endpoints(troubles)
+        if name:
+            is_model = any(model.id == name for model in shelf.catalogue.models)
+            server = None if is_model else endpoints.get(name)
+            self.load_model(Wanted(model=name) if server is None else Wanted(endpoint=server))
+            return
+        connected = None if self.loaded is None else self.loaded.endpoint
+        offered = list(endpoints.values())
+        if connected is not None and connected not in offered:  # it was given by its address
+            offered.append(connected)
         loaded = self.engine.wanted.model or shelf.catalogue.default_target
+        in_use = loaded if self.loaded is not None and connected is None else None
         news = "; ".join(troubles) or shelf.suggestion().partition(":")[0]
-        screen = ModelScreen(shelf, self.fetches_into(shelf), loaded if self.loaded else None, free_memory(), news)
+        screen = ModelScreen(shelf, self.fetches_into(shelf), in_use, free_memory(), news, offered, connected)
         choice = await self.push_screen_wait(screen)
         if choice is not None and choice.is_trial:
             self.action_try_draft(choice.name)
+        elif choice is not None and choice.endpoint is not None:
+            self.load_model(Wanted(endpoint=choice.endpoint))
         elif choice is not None:
             self.load_model(Wanted(model=choice.name))
+
+    def _endpoints(self, troubles: list[str]) -> Mapping[str, Endpoint]:
+        """The servers that the user has named; what is wrong with them is added to the troubles."""
+        from specchat.settings.endpoints import load_endpoints
+
+        try:
+            return load_endpoints(self._file)
+        except Refusal as error:
+            troubles.append(str(error))
+            return {}
 
     def fetches_into(self, shelf: Shelf) -> Fetches:
         """The queue of fetches, which lives as long as the app."""
@@ -78,7 +103,7 @@ class ModelActions(Actions):
         """Say what a draft model would have given on the last replies; without a name, the chosen or the paired one."""
         from specchat.tui.replaying import NONE_YET, ReplayJob, kept_replies, last_replies
 
-        if self.is_busy() or self._trial is not None:
+        if self.is_busy() or self._trial is not None or self.is_elsewhere("a draft model is tried"):
             return
         keeper, now = self.keeper, self.chat_view.chat
         chats = [*(chat for chat in self._chats if chat is not now), now]
@@ -99,6 +124,34 @@ class ModelActions(Actions):
             return False
         self._trial.stop()
         return True
+
+    def begin_figures(self, loaded: Loaded) -> None:
+        """Those of a server and of a model that runs here are of another kind."""
+        self._status.show(None)
+        if loaded.endpoint is None:
+            self._panel.show_none()
+        else:
+            self._panel.show_server(loaded.endpoint.host, ())
+
+    @on(Heard)
+    def _heard(self, message: Heard) -> None:
+        """What a server writes has no steps to count: the time, and at the end what it reports."""
+        loaded = self.loaded
+        if loaded is None or loaded.endpoint is None:
+            return
+        if message.reply is None:
+            self._status.say(f"writing, {message.seconds:.0f} s")
+            return
+        rows = server_rows(message.reply, loaded.n_ctx)
+        self._panel.show_server(loaded.endpoint.host, rows)
+        named = dict(rows)
+        per_step = named["tokens/step"]
+        known = "tokens/step not reported" if not per_step[0].isdigit() else f"{per_step}/step"
+        self._status.say(f"{known}  {named['tokens']} tokens in {message.seconds:.1f} s")
+
+    @on(Noticed)
+    def _noticed(self, message: Noticed) -> None:
+        self.tell(message.text, "warning")
 
     @on(TryMoved)
     def _trial_moved(self, message: TryMoved) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
+from specchat.attachments import label
 from specchat.chat import Turn
 from specchat.console import printable
 from specchat.provenance import Author, Origin, Span
@@ -18,11 +19,13 @@ from specchat.tui.widgets.turn import View
 if TYPE_CHECKING:  # these load the engine
     from specchat.fitting import FittedTurns
     from specchat.session import Checked, Reply
+    from specchat.settings.endpoints import Endpoint
 
 Piece = tuple[int, int, Origin]  # characters from and to, and where they are from
 
 PRIVATE = "private, nothing is kept"
 _WIDE = 70  # columns from which the title has room for that
+_MARKED = 40  # and from which a server on this machine is called so
 _NEAR = 12  # characters of the model's own between two pieces of one copy
 _TIE = 0.05  # difference of two probabilities under which a choice is a near tie
 
@@ -78,14 +81,32 @@ class CopyTour:
         return f"{end - start} characters copied from {place} ({tour})"
 
 
-def title_line(title: str, models: str, width: int, *, kept: bool = True) -> str:
-    """What the chat is about at the left, cut where it must be; the models at the right."""
+def title_line(title: str, models: str, width: int, *, kept: bool = True, mark: str = "") -> str:
+    """What the chat is about at the left, cut where it must be; the models at the right.
+
+    A `mark`, of where text goes, is seen before anything else.
+    """
     name = "specchat" if kept else PRIVATE if width >= _WIDE else "private"
-    room = max(0, width - len(f"{name}  ") - cell_len(models) - 2)
+    if mark:
+        name = mark if kept else f"{mark}  private"
+        if len(name) + cell_len(models) + 4 > width:
+            models = ""
+    room = max(0, width - cell_len(f"{name}  ") - cell_len(models) - 2)
     if cell_len(title) > room:
         title = set_cell_size(title, max(0, room - 1)).rstrip() + "\u2026"
     left = f"{name}  {title}"
+    if mark and cell_len(left) > width:
+        left = name if cell_len(name) <= width else set_cell_size(name, max(0, width - 1)) + "\u2026"
     return f"{left}{' ' * (width - cell_len(left) - cell_len(models))}{models}"
+
+
+def remote_mark(endpoint: Endpoint | None, width: int) -> str:
+    """Where what is written goes, in words; empty where a model answers that runs here."""
+    if endpoint is None:
+        return ""
+    if endpoint.is_loopback:
+        return "server on this machine" if width >= _MARKED else "local server"
+    return f"remote: {label(endpoint.host)}"
 
 
 def reading_line(message: ReadingShown) -> str:
@@ -139,7 +160,12 @@ def full_text(fitted: FittedTurns) -> str:
 def reply_line(reply: Reply) -> str:
     """How a reply ended where that is not by itself, and what it took."""
     stopped = {None: "stopped  ", "length": "cut at the limit  ", "context": "the context is full  "}
-    return stopped.get(None if reply.finish is None else str(reply.finish), "") + figures_line(reply)
+    how = stopped.get(None if reply.finish is None else str(reply.finish), "")
+    if reply.server is None:
+        return how + figures_line(reply)
+    from specchat.remote.telling import figures_line as server_line
+
+    return how + server_line(reply)
 
 
 def figures_line(reply: Reply) -> str:

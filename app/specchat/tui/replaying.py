@@ -13,14 +13,14 @@ from textual.message import Message
 from specchat.chat import Chat
 from specchat.conversation import Role
 from specchat.errors import in_one_line
-from specchat.tui.messages import TryEnded, TryMoved
+from specchat.tui.messages import ONLY_HERE, TryEnded, TryMoved
 
 if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.conversation import Message as Said
+    from specchat.dialogue import Dialogue
     from specchat.draft_replay import PastReply
     from specchat.history.keeper import Keeper
     from specchat.loading import Engines
-    from specchat.session import ChatSession
 
 MOST = 20  # replies
 NONE_YET = "no reply has been written yet to try a draft model on"
@@ -81,9 +81,12 @@ class ReplayJob:
     def refuse(self, post: Callable[[Message], object], text: str, /) -> None:
         post(TryEnded(text, is_problem=True))
 
-    def run(
-        self, session: ChatSession, post: Callable[[Message], object], between_steps: Callable[[], None], /
-    ) -> None:
+    def run(self, session: Dialogue, post: Callable[[Message], object], between_steps: Callable[[], None], /) -> None:
+        from specchat.session import ChatSession
+
+        if not isinstance(session, ChatSession):
+            post(TryEnded(f"a draft model is tried {ONLY_HERE}", is_problem=True))
+            return
         try:
             post(TryEnded(self._said(session.engines, post)))
         except Exception as error:

@@ -21,11 +21,11 @@ from specchat.tui.rewrite_plans import Post, begun, forecast_of
 from specchat.tui.rewrite_words import RewriteWanted
 
 if TYPE_CHECKING:  # loading these takes longer than the first frame may
+    from specchat.dialogue import Dialogue
     from specchat.rewrite.generate import RewriteEvent
     from specchat.rewrite.long import AnyRewriting
     from specchat.rewrite.outcome import Outcome
     from specchat.rewrite.unfinished import Keeping, UnfinishedStore
-    from specchat.session import ChatSession
 
 POST_S = 0.2  # between two messages of progress
 
@@ -75,7 +75,7 @@ class RewriteJob:
             post(RewriteFailed(self._todo.popleft(), text))
         post(RewritesDone())
 
-    def run(self, session: ChatSession, post: Post, between_steps: Callable[[], None]) -> None:
+    def run(self, session: Dialogue, post: Post, between_steps: Callable[[], None]) -> None:
         """Read each file, let the model write it again, and post what comes of it. A stop ends it for now."""
         from specchat.rewrite.unfinished import Keeping
 

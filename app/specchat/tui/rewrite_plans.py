@@ -14,11 +14,11 @@ from specchat.tui.rewrite_messages import ForecastMade
 from specchat.tui.rewrite_words import RewriteWanted, Target
 
 if TYPE_CHECKING:  # loading these takes longer than the first frame may
+    from specchat.dialogue import Dialogue
     from specchat.rewrite.forecast import Forecast
     from specchat.rewrite.long import AnyRewriting
     from specchat.rewrite.partial import Partial
     from specchat.rewrite.unfinished import UnfinishedStore
-    from specchat.session import ChatSession
 
 Post = Callable[[Message], object]
 
@@ -39,7 +39,7 @@ class ForecastJob:
         """It cannot be made."""
         post(ForecastMade(self._wanted.targets, text))
 
-    def run(self, session: ChatSession, post: Post, between_steps: Callable[[], None]) -> None:
+    def run(self, session: Dialogue, post: Post, between_steps: Callable[[], None]) -> None:
         """Plan each file and add up what it will take."""
         planned: list[AnyRewriting] = []
         problems: list[str] = []
@@ -60,7 +60,7 @@ class ForecastJob:
         post(ForecastMade(targets, "\n".join(filter(None, [said, *problems])), bool(problems), kept))
 
 
-def begun(session: ChatSession, wanted: RewriteWanted, target: Target) -> AnyRewriting:
+def begun(session: Dialogue, wanted: RewriteWanted, target: Target) -> AnyRewriting:
     """Read a file and plan its rewrite. Raises what both do, and ChangedOnDisk where its path leads elsewhere now."""
     from specchat.rewrite.long import rewriting_of
     from specchat.rewrite.part import part_of
@@ -77,8 +77,10 @@ def begun(session: ChatSession, wanted: RewriteWanted, target: Target) -> AnyRew
     return rewriting_of(session, source, wanted.instruction or "do it", part, wanted.guard)
 
 
-def forecast_of(session: ChatSession, planned: list[AnyRewriting]) -> str:
+def forecast_of(session: Dialogue, planned: list[AnyRewriting]) -> str:
     """What some rewrites will take, in one line; "" where nothing is known."""
+    if session.model.is_remote:
+        return f"sent to {session.model.where}; how long it takes is not known here"
     from specchat.rewrite.forecast import Forecast, forecast
 
     found: list[Forecast] = [each for each in (forecast(session, one) for one in planned) if each is not None]

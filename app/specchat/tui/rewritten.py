@@ -57,6 +57,10 @@ def facts_of(source: SourceFile, mode: int | None = None) -> str:
 
 def figures_of(outcome: Outcome) -> str:
     """What a rewrite took, in one line; a speed-up only from enough steps."""
+    from specchat.remote.telling import is_remote, rewrite_line
+
+    if is_remote(outcome.record.replies):
+        return rewrite_line(outcome.record.replies)
     totals, seconds, plain_s = outcome.totals, outcome.seconds, outcome.plain_seconds
     parts = [f"{totals.emitted} tokens in {seconds:.0f} s"]
     if plain_s is not None and seconds > 0 and totals.steps >= ENOUGH_STEPS:

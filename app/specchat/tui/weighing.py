@@ -15,7 +15,7 @@ from specchat.errors import in_one_line
 from specchat.tui.messages import NotKept
 
 if TYPE_CHECKING:  # loading it takes longer than the first frame may
-    from specchat.session import ChatSession
+    from specchat.dialogue import Dialogue
 
 _SHOWN = 60  # characters of a message
 
@@ -39,25 +39,24 @@ class WeighJob:
         """Say why it cannot be done."""
         post(NotKept(text))
 
-    def run(
-        self, session: ChatSession, post: Callable[[Message], object], between_steps: Callable[[], None], /
-    ) -> None:
+    def run(self, session: Dialogue, post: Callable[[Message], object], between_steps: Callable[[], None], /) -> None:
         """Count, and post the page."""
         from specchat.fitting import turn_costs
 
         try:
-            costs, system = turn_costs(session.engines, self._system, self._path)
+            costs, system = turn_costs(session.model, self._system, self._path)
         except Exception as error:
             post(NotKept(in_one_line(error)))
         else:
-            post(ChatWeighed(weighed(self._path, costs, system, session.engines.target.n_ctx, self._policy)))
+            post(ChatWeighed(weighed(self._path, costs, system, session.model.n_ctx, self._policy)))
 
 
-def weighed(path: Sequence[Turn], costs: dict[int, int], system: int, n_ctx: int, policy: str) -> str:
+def weighed(path: Sequence[Turn], costs: dict[int, int], system: int, n_ctx: int | None, policy: str) -> str:
     """A line for each message with its tokens, and what they come to."""
     read = system + sum(costs[turn.id] for turn in path if not turn.is_dropped)
+    share = f"{read} of {n_ctx} tokens are taken ({read / n_ctx:.0%})" if n_ctx else f"about {read} tokens are taken"
     lines = [
-        f"{read} of {n_ctx} tokens are taken ({read / n_ctx:.0%})",
+        share,
         f"when it is full: {policy} (context.policy in the settings)",
         "",
     ]

@@ -19,7 +19,9 @@ from textual.widgets.data_table import ColumnKey
 
 from specchat.attachments import label
 from specchat.catalogue import Model
+from specchat.settings.endpoints import Endpoint
 from specchat.tui.fetches import Fetches, State
+from specchat.tui.screens import endpoint_facts
 from specchat.tui.screens.fetching import Fetching
 from specchat.tui.screens.line import Line
 from specchat.tui.screens.model_facts import COLUMNS, WIDE_COLUMNS, Facts
@@ -39,10 +41,12 @@ KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The target to load, by its id, and the draft model that the catalogue pairs with it where that is here."""
+    """The target to load, by its id, and the draft model that the catalogue pairs with it where that is here; or a
+    server to connect to."""
 
     name: str
     draft: str | None
+    endpoint: Endpoint | None = None
     is_trial: bool = False  # not to be loaded: the name is that of a draft model to try on the last replies
 
 
@@ -90,16 +94,28 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
     ]
 
     def __init__(
-        self, shelf: Shelf, fetches: Fetches, loaded: str | None, free_bytes: int | None, news: str = ""
+        self,
+        shelf: Shelf,
+        fetches: Fetches,
+        loaded: str | None,
+        free_bytes: int | None,
+        news: str = "",
+        endpoints: Sequence[Endpoint] = (),
+        connected: Endpoint | None = None,
     ) -> None:
-        """`loaded` is the id or the file of the model in use, `free_bytes` the memory for one more, `news` a text."""
+        """`loaded` is the id or the file of the model in use, `free_bytes` the memory for one more, `news` a text.
+
+        `endpoints` are the servers to offer, `connected` the one that answers now.
+        """
         super().__init__()
         self._shelf, self._news = shelf, news
         self._fetches = fetches
         self._states: dict[str, State] = {}  # of fetches, as the table shows them
         self._state_column: ColumnKey | None = None
         self._facts = Facts(shelf, loaded, free_bytes)
+        self._endpoints, self._connected = tuple(endpoints), connected
         self._shown: list[Model] = []
+        self._servers: list[Endpoint] = []  # that are shown, below the models
         self._wide = False
 
     def compose(self) -> ComposeResult:
@@ -107,7 +123,9 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
         box = Vertical()
         box.border_title = "Models"
         with box:
-            yield Static(Content(self._facts.headline()), id="models-memory", markup=False)
+            server = self._connected
+            headline = self._facts.headline() if server is None else f"connected to {label(server.told)}"
+            yield Static(Content(headline), id="models-memory", markup=False)
             yield DataTable[Text](cursor_type="row")
             yield Line("filter: words of a name", id="models-filter")
             yield Static(id="models-about", markup=False)
@@ -120,7 +138,8 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
     def on_mount(self) -> None:
         """The loaded model is marked first, else the one that newcomers start with."""
         self._wide = self.app.size.width >= WIDE
-        self._fill(self._facts.loaded_id() or self._shelf.catalogue.default_target)
+        connected = None if self._connected is None else _key(self._connected)
+        self._fill(connected or self._facts.loaded_id() or self._shelf.catalogue.default_target)
         self._table.focus()
         self._tell(self._news)
 
@@ -152,11 +171,15 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
     def _highlighted(self) -> None:
         model = self._marked()
         text = "" if model is None else self._facts.about(model, self._fetches.of(model))
+        if (server := self._marked_server()) is not None:
+            text = endpoint_facts.about(server, in_use=server == self._connected)
         about = Content(text).stylize("bold", 0, text.find("\n"))
         self.query_one("#models-about", Static).update(about)
 
     @on(DataTable.RowSelected)
     def _chosen(self) -> None:
+        if (server := self._marked_server()) is not None:
+            self.dismiss(ModelChoice(server.name, None, server))
         model = self._marked()
         if model is None:
             return
@@ -250,10 +273,15 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
         at = self._table.cursor_row
         return self._shown[at] if 0 <= at < len(self._shown) else None
 
+    def _marked_server(self) -> Endpoint | None:
+        at = self._table.cursor_row - len(self._shown)
+        return self._servers[at] if 0 <= at < len(self._servers) else None
+
     def _fill(self, marked: str | None = None) -> None:
         """Draw the table anew, the mark on the same model as before, or on `marked`."""
-        before = self._marked()
-        marked = marked or (before.id if before is not None else None)
+        before, server = self._marked(), self._marked_server()
+        key = None if server is None else _key(server)
+        marked = marked or (before.id if before is not None else key)
         words = self.query_one(Line).value.lower().split()
         table = self._table
         table.clear(columns=True)
@@ -263,7 +291,11 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
         self._shown = [model for model in offered if self._facts.answers(model, words)]
         for model in self._shown:
             table.add_row(*self._facts.row(model, self._fetches.of(model), wide=self._wide), key=model.id)
-        ids = [model.id for model in self._shown]
+        self._servers = [each for each in self._endpoints if endpoint_facts.answers(each, words)]
+        for each in self._servers:
+            in_use = each == self._connected
+            table.add_row(*endpoint_facts.row(each, in_use=in_use, wide=self._wide), key=_key(each))
+        ids = [*(model.id for model in self._shown), *map(_key, self._servers)]
         if marked in ids:
             table.move_cursor(row=ids.index(marked))
         self._highlighted()
@@ -272,3 +304,8 @@ class ModelScreen(ModalScreen[ModelChoice | None]):
         news = self.query_one("#models-news", Static)
         news.update(Content(label(text)))
         news.set_class(is_problem, "-problem")
+
+
+def _key(endpoint: Endpoint) -> str:
+    """Of its row; no id of a model has a blank in it."""
+    return f"server {endpoint.name or endpoint.url}"

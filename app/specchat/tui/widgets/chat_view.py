@@ -147,6 +147,9 @@ class ChatView(ShownChat):
     def check(self, turn: Turn | None = None) -> None:
         """Write a reply again without guesses and compare."""
         turn = turn or self.last_reply
+        if turn is not None and turn.reply is not None and turn.reply.server is not None:
+            self._tell("a server wrote this reply: only those of a model that runs here can be checked")
+            return
         if turn is None or turn.reply is None or self._shown[turn].continued:
             self._tell("only a whole reply of this session can be checked")
             return
@@ -216,8 +219,8 @@ class ChatView(ShownChat):
                 view.finish()
             await self._take_back(turn)
             return
+        begun = min((span.start for span in message.spans), default=len(turn.text))  # a server tells no spans
         turn.text, turn.tokens, turn.reply = message.said.text, message.said.tokens, reply
-        begun = min((span.start for span in message.spans), default=0)
         shown.spans = (*(span for span in shown.spans if span.end <= begun), *message.spans)
         shown.figures, shown.who = reply_line(reply), self._look.model
         self._keeper.end(self.chat, turn, reply, message.spans)

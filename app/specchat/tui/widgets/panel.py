@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
@@ -125,7 +125,9 @@ class SpeculationPanel(VerticalScroll):
         #figure-beside { width: 1fr; height: 3; text-align: right; }
         #figure-recent { color: $text-accent; height: 1; }
         #figure-explanation { color: $text-warning; }
-        &.-empty .figures { display: none; }
+        &.-empty .figures, &.-server .figures { display: none; }
+        #figure-server { display: none; }
+        &.-server #figure-server { display: block; }
 
         &:ansi {
             background: ansi_default;
@@ -155,6 +157,7 @@ class SpeculationPanel(VerticalScroll):
             section.border_title = f" {title} "
             yield section
         yield Static(id="figure-explanation", markup=False, classes="figures")
+        yield Static(id="figure-server", markup=False)
 
     def on_mount(self) -> None:
         self._draw()
@@ -162,8 +165,26 @@ class SpeculationPanel(VerticalScroll):
     def show(self, live: Live) -> None:
         """Draw these figures."""
         self._live = live
+        self.remove_class("-server")
         if self.is_mounted:
             self._draw()
+
+    def show_server(self, host: str, rows: Sequence[tuple[str, str]]) -> None:
+        """Draw what a server reports; no rows: nothing yet."""
+        self._live = None
+        self._drawn.clear()
+        self.add_class("-server")
+        self.query_one("#figure-guesser", Static).update(f"at {one_line(host)}")
+        said = [_right(name, value) for name, value in rows] or [Content.styled("no reply yet", _MUTED)]
+        self.query_one("#figure-server", Static).update(Content("\n").join(said))
+
+    def show_none(self) -> None:
+        """Nothing is known yet."""
+        self._live = None
+        self._drawn.clear()
+        self.remove_class("-server")
+        self.query_one("#figure-guesser", Static).update("no reply yet")
+        self._draw()
 
     def _draw(self) -> None:
         live = self._live

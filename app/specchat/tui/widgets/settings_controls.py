@@ -14,6 +14,9 @@ from specchat.console import printable
 from specchat.settings.keys import KEYS
 
 
+_IN_A_ROW = 4  # picks
+
+
 class Pick(RadioButton):
     """One of several."""
 
@@ -48,11 +51,11 @@ def _marked(button: Pick | Tick, mark: str) -> Content:
 
 
 class Picks(RadioSet):
-    """Several in a row, one of which is chosen."""
+    """Several in a row, or in three columns where they are many, one of which is chosen."""
 
     def __init__(self, labels: Mapping[object, str]) -> None:
         self._picks = [Pick(value, label) for value, label in labels.items()]
-        super().__init__(*self._picks, compact=True)
+        super().__init__(*self._picks, compact=True, classes="-many" if len(self._picks) > _IN_A_ROW else None)
 
     @property
     def chosen(self) -> object:

@@ -70,6 +70,7 @@ class SettingsPanel(Widget):
         Select > SelectCurrent #label { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
         Select > SelectOverlay { border: none; max-height: 12; background: $panel; }
         Picks { layout: horizontal; width: auto; height: 1; background: transparent; overflow: hidden; }
+        Picks.-many { layout: grid; grid-size: 3; grid-columns: 10 13 8; grid-rows: 1; width: 31; height: auto; }
         Pick, Tick { width: auto; margin-right: 2; background: transparent; }
         Pick > .toggle--button, Tick > .toggle--button { color: $foreground 60%; background: transparent; }
         Pick.-on > .toggle--button, Tick.-on > .toggle--button { color: $text-accent; background: transparent; }

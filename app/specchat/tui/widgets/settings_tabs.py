@@ -30,10 +30,10 @@ _GUESSERS: dict[object, str] = {
     "auto": "whatever pays, at every step",
     "draft": "a small model writes ahead",
     "lookup": "copies from what stands above",
+    "off": "plain decoding",
     "recycling": "what the model thought of before",
     "eagle": "a trained head, token by token",
     "medusa": "trained heads, three at once",
-    "off": "plain decoding",
 }
 _RULES: dict[object, str] = {
     "coupled": "same seed, same text",

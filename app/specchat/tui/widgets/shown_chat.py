@@ -87,6 +87,9 @@ class ShownChat(Vertical):
 
     def _look_at_copies(self, turn: Turn) -> None:
         """Mark the next copied piece of a reply and say where it is from."""
+        if turn.reply is not None and turn.reply.server is not None and not self._shown[turn].spans:
+            self._note(turn, "a server wrote this: what it copied is not reported")
+            return
         if self._copies.turn is not turn:
             self._copies = CopyTour(turn, copied_pieces(self._shown[turn].spans))
         piece = self._copies.next()
