@@ -34,7 +34,7 @@ def ask(args: Namespace) -> int:
     keeper = Keeper(kept_in(args), lambda text: say(f"note: {text}"))
     session = open_session(args)
     try:
-        talk = Talk(session, keeper)
+        talk = Talk(session, keeper, sources=args.chosen.settings.guess.sources)
         talk.ask(question, attachments, Policy.STOP)  # which says more than the engine about what is too large
         try:
             reply = _answer(session, talk, shown=not args.json)
@@ -52,7 +52,7 @@ def ask(args: Namespace) -> int:
             raise InputRefused(f"{CUT}; ask for less, attach less or use a larger context (--ctx)")
         return ExitCode.INTERRUPTED if reply.finish is None else 0
     finally:
-        keeper.close()
+        keeper.finish()
         close_session(session)
 
 

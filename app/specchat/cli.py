@@ -57,7 +57,7 @@ def parsed(given: Sequence[str]) -> Namespace:
         words.insert(0, "--model")
     args, rest = command_line.parse_known_args(words)
     if rest := take_words(args, rest):
-        command_line.error(f"unrecognized arguments: {' '.join(rest)}")
+        commands.get(args.command, command_line).error(f"unrecognized arguments: {' '.join(rest)}")
     args.given = dict(vars(args))  # what was asked for, apart from what is so by default
     for name, value in DEFAULTS.items():
         if not hasattr(args, name):

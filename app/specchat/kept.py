@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ class Kept:
             beside.write_text(json.dumps(facts, indent=1))
             beside.replace(self._file)
         except OSError:
-            beside.unlink(missing_ok=True)
+            with suppress(OSError):  # the folder may be none
+                beside.unlink()
 
 
 def kept_prices() -> Kept:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from specchat.attachments import with_attachments
 from specchat.chat import BETWEEN_TURNS, Turn, as_rounds
 from specchat.conversation import Role
+from specchat.settings import SOURCES
 
 if TYPE_CHECKING:
     from speculation.types import Tokens
@@ -210,3 +211,11 @@ def _ends_message(text: str, controls: set[int], at: int) -> bool:
             return False
         at += 1
     return True
+
+
+def copyable(places: Places, sources: Collection[str]) -> Callable[[int], bool] | None:
+    """Whether lookups may copy what begins at an index of a prompt, as `guess.sources` says; None: all of it."""
+    allowed = set(sources)
+    if allowed >= set(SOURCES):
+        return None
+    return lambda index: str(places.author(index)) in allowed

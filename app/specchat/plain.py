@@ -45,7 +45,7 @@ def chat(args: Namespace) -> int:
     session = open_session(args)
     try:
         say(_heading(session))
-        talk = Talk(session, keeper, kept_states())
+        talk = Talk(session, keeper, kept_states(), args.chosen.settings.guess.sources)
         lines = LineChat(session, args, talk)
         if resumed is not None:
             lines.resume(resumed)
@@ -53,7 +53,7 @@ def chat(args: Namespace) -> int:
         talk.leave()
         return code
     finally:
-        keeper.close()
+        keeper.finish()
         close_session(session)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import closing
 
 from specchat.attachments import Attachment
@@ -13,17 +13,29 @@ from specchat.dialogue import Dialogue, Event
 from specchat.fitting import FittedTurns, fit_turns
 from specchat.history.keeper import Keeper
 from specchat.history.records import AT, About, ChatRecord
+from specchat.places import copyable
 from specchat.provenance import Authorship, Places, clipped
 from specchat.resume import keep_state, resume_state
 from specchat.session import ChatSession, Reading, Reply, Wrote
+from specchat.settings import SOURCES
 from specchat.states import StateFiles
 
 
 class Talk:
     """One chat after another on a session, whose messages are those of the present one."""
 
-    def __init__(self, session: Dialogue, keeper: Keeper, states: StateFiles | None = None) -> None:
-        """The first chat has the system prompt of the session. `states` are those of kept chats; None: save none."""
+    def __init__(
+        self,
+        session: Dialogue,
+        keeper: Keeper,
+        states: StateFiles | None = None,
+        sources: Collection[str] = SOURCES,
+    ) -> None:
+        """The first chat has the system prompt of the session. `states` are those of kept chats; None: save none.
+
+        `sources` are those that lookups may copy from.
+        """
+        self._sources = sources
         self._session = session
         self._here = session if isinstance(session, ChatSession) else None  # with a cache that can be saved
         self._keeper = keeper
@@ -83,7 +95,10 @@ class Talk:
                 for event in events:
                     if isinstance(event, Reading):
                         if authorship is None and piece is not None and session.prompt is not None:
-                            authorship = Authorship(Places(session.prompt, piece, path, chat.system), reply.id)
+                            places = Places(session.prompt, piece, path, chat.system)
+                            authorship = Authorship(places, reply.id)
+                            if self._here is not None:
+                                self._here.copy_only_from(copyable(places, self._sources))
                     elif isinstance(event, Reply):
                         written = event
                     elif authorship is not None and event.step is not None and piece is not None:

@@ -7,10 +7,10 @@ from math import prod
 
 from speculation.heads.network import shapes
 
-_SHARE = 0.2  # of the bytes of the target, which a step of it reads, that a drafted token may read
-_LEAST, _MOST = 4e6, 56e6  # bytes
+_SHARE = 0.12  # of the bytes of the target, which a step of it reads, that a drafted token may read
+_LEAST, _MOST = 4e6, 40e6  # bytes
 _FLOAT = 4  # bytes
-_OUTPUT = 0.55  # of those, that the rows of the vocabulary may take
+_OUTPUT = 0.62  # of those, that the rows of the vocabulary may take
 _ROUND = 64
 
 
@@ -25,13 +25,14 @@ class Sizes:
 def sizes(target_bytes: int, n_hidden: int, n_in: int, n_vocab: int) -> Sizes:
     """The width and the vocabulary with which a drafted token costs under a tenth of a step of the target.
 
-    A step reads the weights of the target, a drafted token those of the head, four bytes a number, from caches that are
-    faster than memory. The skip is as large as it has to be; of the rest most goes to the vocabulary.
+    A step reads the weights of the target, a drafted token those of the head, four bytes a number, at about the
+    same pace: the step before has emptied the caches. The skip is as large as it has to be; of the rest most goes to
+    the vocabulary.
     """
     budget = min(max(_SHARE * target_bytes, _LEAST), _MOST)
     row = _FLOAT * n_hidden
     skip = n_in * row
-    n_ids = max(_ROUND, int(min(_OUTPUT * budget, budget - skip) / row) // _ROUND * _ROUND)
+    n_ids = max(_ROUND, int(min(_OUTPUT * budget, 0.9 * (budget - skip)) / row) // _ROUND * _ROUND)
     left = budget - skip - n_ids * row
     width = _ROUND
     while _stream(n_in, width + _ROUND, n_hidden) <= left and width < n_hidden:

@@ -62,7 +62,7 @@ def test_rows_are_the_same_whether_states_are_kept_or_not(make: Make) -> None:
         found.append(model.forward([7, 8, 9], n_rows=3).copy())
         assert len(model.hidden_rows()) == (3 if keeps else 0)
 
-    assert np.array_equal(*found)
+    assert np.array_equal(found[0], found[1])
 
 
 def test_texts_beside_each_other_are_read_as_each_would_be_alone(tmp_path: Path, make: Make) -> None:

@@ -33,7 +33,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
         for name in ("DATA_DIR", "CACHE_DIR", "STATE_DIR"):
             patch.setenv(f"SPECCHAT_{name}", str(own / name))
         patch.setenv("SPECCHAT_CONFIG", str(own / "own.toml"))
-        words = ["heads", "train", str(path), "--positions", "2000", "--epochs", "2", "-t", str(THREADS)]
+        words = ["heads", "train", str(path), "--positions", "1500", "--epochs", "1", "-t", str(THREADS)]
         assert main(words) == 0
         assert main([*words, "--kind", "medusa", "--resume"]) == 0
         loaded = load_engines(path, EngineOptions(n_ctx=1024, n_threads=THREADS), EngineLog())
@@ -99,7 +99,7 @@ def test_bench_what_keeping_states_and_drafting_a_token_cost(engines: Engines) -
     target.forward([1] * 200, n_rows=0)
     for n_rows in (1, 4):
         times: dict[bool, list[float]] = {False: [], True: []}
-        for i in range(40):
+        for i in range(16):
             target.keeps_hidden = i % 2 == 1
             started = perf_counter()
             target.forward([2] * n_rows, n_rows=n_rows)

@@ -267,6 +267,14 @@ def test_wrong_usage_is_one_line_that_says_what_is_allowed(run: Run, args: list[
     assert said in one_line(result)
 
 
+def test_an_option_that_a_command_does_not_have_shows_the_usage_of_that_command(run: Run) -> None:
+    result = run("undo", "--max-tokens", "3")
+
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"usage: specchat undo ")
+    assert b"unrecognized arguments: --max-tokens" in result.stderr
+
+
 def test_an_unknown_model_names_the_command_that_lists_them(run: Run) -> None:
     result = run("ask", "-m", "gpt-9", "x")
 

@@ -287,9 +287,23 @@ def test_trust_without_a_file_says_how_to_name_one(capsys: pytest.CaptureFixture
 
 
 def test_trust_of_what_cannot_be_read_is_one_line(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    said = said_by(capsys, "trust", "nowhere", code=2)
+    assert said_by(capsys, "trust", "nowhere", code=3) == f"specchat: {folder / 'nowhere'} is not there\n"
+    (folder / ".specchat.toml").mkdir()
+    assert said_by(capsys, "trust", code=2) == f"specchat: {folder / '.specchat.toml'}: is not a file\n"
 
-    assert said == f"specchat: {folder / 'nowhere'}: cannot be read: No such file or directory\n"
+
+def test_a_table_is_no_setting_and_says_what_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    said = said_by(capsys, "get", "guess", code=2)
+
+    assert said == 'specchat: "guess" is not a setting but a table; name a setting in it, such as guess.mode\n'
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no named pipes")
+def test_a_pipe_in_the_place_of_the_file_is_refused_and_not_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(os.environ["SPECCHAT_CONFIG"])
+
+    assert out_of(capsys, "check", code=1) == [f"{os.environ['SPECCHAT_CONFIG']}: is a pipe, not a file"]
+    assert "is a pipe" in said_by(capsys, "set", "guess.mode", "off", code=2)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders in use stay")

@@ -160,6 +160,14 @@ def test_folders_of_the_cache_are_marked_as_one(tmp_path: Path) -> None:
         assert (folder / "CACHEDIR.TAG").read_text().startswith(SIGNATURE)
 
 
+def test_facts_that_cannot_be_kept_are_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        Kept(folder / "prices.json").put("key", 1)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_a_mark_that_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "CACHEDIR.TAG").write_text("mine")
     mark_as_cache(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
@@ -12,7 +13,9 @@ import pytest
 from specchat.attachments import Attachment
 from specchat.chat import Chat
 from specchat.context_policy import DoesNotFit, Policy
+from specchat.history import database
 from specchat.history.keeper import Keeper
+from specchat.history.recorder import Recorder
 from specchat.history.records import ChatRecord
 from specchat.history.restore import to_chat
 from specchat.history.store import Store
@@ -72,6 +75,21 @@ def test_turns_tokens_steps_and_who_guessed_are_kept(session: ChatSession, keepe
     authors = {span.author for turn in record.turns for span in turn.spans}
     assert Author.MODEL in authors
     assert authors & {Author.PROMPT, Author.REPLY, Author.TURN}
+
+
+@pytest.mark.parametrize("sources", [("turn",), ("prompt",), ("reply",), ("file",), ()])
+def test_lookups_copy_only_from_what_the_settings_name(
+    session: ChatSession, keeper: Keeper, path: Path, sources: tuple[str, ...]
+) -> None:
+    session.guess = Guess.LOOKUP
+    talk = Talk(session, keeper, sources=sources)
+    replies = [said(talk, "ab ab ab ab ab ab") for _ in range(2)]
+
+    drafted = sum(step.drafted for reply in replies for step in reply.steps)
+    assert bool(drafted) == (sources not in ((), ("file",)))  # there is no file here
+    [record] = kept(path, keeper)
+    authors = {str(span.author) for turn in record.turns for span in turn.spans}
+    assert authors <= {"model", *sources}
 
 
 def test_an_attachment_stays_one(session: ChatSession, keeper: Keeper, path: Path) -> None:
@@ -208,3 +226,35 @@ def test_a_new_system_prompt_holds_from_the_next_answer_on(session: ChatSession,
     assert session.messages[0].text == "be brief."
     [record] = kept(path, keeper)
     assert record.system == "be brief."
+
+
+def test_what_is_said_while_the_store_is_held_by_another_program_is_told_to_be_lost(
+    path: Path, session: ChatSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Store.open(path).close()
+    trouble: list[str] = []
+    monkeypatch.setattr(database, "BUSY_S", 0.01)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        keeper = Keeper(path, trouble.append)
+        said(Talk(session, keeper), "one")
+        keeper.finish()
+
+    assert len(trouble) == 1
+    assert trouble[0].startswith("chats are not saved: ")
+    assert "locked" in trouble[0]
+
+
+def test_a_disk_that_does_not_answer_at_the_end_is_told(
+    path: Path, session: ChatSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trouble: list[str] = []
+    keeper = Keeper(path, trouble.append)
+    said(Talk(session, keeper), "one")
+    assert keeper.close()
+    monkeypatch.setattr(Recorder, "close", lambda self, timeout_s: False)
+
+    keeper.finish()
+
+    assert len(trouble) == 1
+    assert "not saved" in trouble[0]

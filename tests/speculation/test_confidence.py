@@ -16,6 +16,7 @@ from speculation.context import Context
 from speculation.controllers.adaptive import Adaptive
 from speculation.controllers.base import Controller, Plan
 from speculation.controllers.fixed import Fixed
+from speculation.controllers.stopping import Stopping
 from speculation.cost import CostTable
 from speculation.engine import EndTokens, Engine
 from speculation.guessers.base import Guesser
@@ -57,13 +58,16 @@ class Clocked:
         self._controller, self._cost, self._token_s = controller, cost, token_s
         self.seconds = 0.0
         self.steps: list[Step] = []
+        self._plan = Plan()
 
     def plan(self, context: Context, guessers: dict[str, Guesser], room: int) -> Plan:
-        return self._controller.plan(context, guessers, room)
+        self._plan = self._controller.plan(context, guessers, room)
+        return self._plan
 
     def record(self, step: Step) -> None:
+        beside = self._plan.keep_on.beside if isinstance(self._plan.keep_on, Stopping) else 0  # which took no drafting
         verify_s = self._cost.forward_s(step.drafted + 1)
-        timed = replace(step, draft_s=step.drafted * self._token_s, verify_s=verify_s, accept_s=0.0)
+        timed = replace(step, draft_s=(step.drafted - beside) * self._token_s, verify_s=verify_s, accept_s=0.0)
         self.seconds += timed.draft_s + timed.verify_s
         self.steps.append(timed)
         self._controller.record(timed)

@@ -169,7 +169,7 @@ def test_ctrl_g_goes_round_the_guessers_and_the_choice_is_kept_for_the_target(tm
     app = app_on(tmp_path)
 
     async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
-        for wanted in ("draft", "lookup", "off", "auto"):
+        for wanted in ("draft", "lookup", "recycling", "off", "auto"):
             await pilot.press("ctrl+g")
             await pilot.pause()
             assert app.settings.guess.mode == wanted

@@ -12,8 +12,9 @@ import pytest
 
 from specchat.chat import Chat
 from specchat.conversation import Role
+from specchat.dialogue import Dialogue
 from specchat.provenance import Author
-from specchat.session import ChatSession, ReplySettings
+from specchat.session import ReplySettings
 from specchat.tui.engine_thread import EngineThread, Wanted
 from specchat.tui.messages import CheckEnded, Ended, Figures, Grew, LoadProgress, ModelReady, Refused, Trouble
 from specchat.tui.rewrite_messages import RewriteFailed
@@ -286,7 +287,7 @@ class Limits:
     def refuse(self, post: Callable[[Any], object], text: str) -> None:
         raise AssertionError(text)
 
-    def run(self, session: ChatSession, post: Callable[[Any], object], between_steps: Callable[[], None]) -> None:
+    def run(self, session: Dialogue, post: Callable[[Any], object], between_steps: Callable[[], None]) -> None:
         self.seen.append(session.settings.max_tokens)
         post(RewriteFailed(0, "done"))
 

@@ -13,18 +13,8 @@ from textual.widgets import Digits, Static
 
 from specchat.live import Live
 from specchat.provenance import Author
-from specchat.tui.widgets.panel import (
-    CELLS,
-    SpeculationPanel,
-    bar,
-    by_guesser,
-    duration,
-    number,
-    percent,
-    step_cost,
-    times,
-    who_guesses,
-)
+from specchat.tui.widgets.numbers import bar, duration, number, percent, step_cost, times
+from specchat.tui.widgets.panel import CELLS, SpeculationPanel, by_guesser, who_guesses
 from speculation.stats import Totals
 
 ALL = Totals(steps=241, emitted=653, drafted=700, examined=606, accepted=412, draft_s=1.0, verify_s=8.5, accept_s=0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -328,8 +329,9 @@ def test_the_list_of_models_offers_servers_and_connects_to_none_before_one_is_ch
     async def go(pilot: Pilot[None], app: SpecchatApp) -> None:
         await until(pilot, lambda: bool(told(app)))  # that there is no such file
         app.action_models()
-        await until(pilot, lambda: isinstance(app.screen, ModelScreen))
+        await until(pilot, lambda: isinstance(app.screen, ModelScreen) and bool(app.screen.query(DataTable)))
         table = app.screen.query_one(DataTable)
+        await until(pilot, lambda: table.row_count > 0)
         table.move_cursor(row=table.row_count - 1)
         await pilot.pause()
         about = str(app.screen.query_one("#models-about", Static).content)
@@ -360,6 +362,24 @@ def test_a_server_that_is_not_there_is_one_line_and_the_app_lives(tmp_path: Path
         assert said(app)[-1] == "Hello there."
 
     run(app_at(tmp_path, chat), steps)
+
+
+def test_esc_ends_the_wait_for_a_server_that_says_nothing(tmp_path: Path, chat: ChatServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        mute = Endpoint(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", "mute")
+
+        async def steps(pilot: Pilot[None], app: SpecchatApp) -> None:
+            app.load_model(Wanted(endpoint=mute))
+            await until(pilot, lambda: app.engine.is_connecting)
+            asked = silent.accept()[0]
+            assert asked.recv(1000)
+            await pilot.press("escape")
+            await until(pilot, lambda: any("was stopped" in line for line in told(app)))
+            asked.close()
+            await answered(pilot, app, "Why?")  # by the server from before
+            assert said(app)[-1] == "Hello there."
+
+        run(app_at(tmp_path, chat), steps)
 
 
 def test_a_key_that_is_missing_is_said_before_anything_is_sent(
@@ -417,6 +437,7 @@ def test_a_restored_reply_of_a_server_claims_no_figures(tmp_path: Path, chat: Ch
         assert "tokens not reported" in view.figures
         assert "0 tok" not in view.figures
         await app.run_command("/steps")
+        await pilot.pause()
         assert any("tells no steps" in line for line in told(app))
 
     run(app_at(tmp_path, chat), write)
@@ -466,3 +487,35 @@ def test_an_endpoint_is_named_or_an_address_and_a_wrong_one_is_refused(tmp_path:
     with pytest.raises(Exception, match="no endpoint is named 'wrok'; did you mean work"):
         endpoint_of("wrok", file)
     assert chat.seen == []
+
+
+@pytest.mark.gguf
+def test_a_real_server_streams_is_stopped_in_mid_reply_and_answers_again_with_its_own_figures(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    from tests.conftest import model_file
+    from tests.gguf.llama_server import N_GRAMS, running
+
+    with running(model_file("smollm2-135m"), N_GRAMS) as server:
+        real = ChatServer(url=server.url)
+        settings = replace(Settings(), sampling=replace(Settings().sampling, temperature=0.0, seed=0))
+
+        async def steps(pilot: Pilot[None], app: SpecchatApp) -> None:
+            await ask(pilot, "Count from one to five hundred.")
+            await until(pilot, lambda: len(app.chat_view.transcript.views[-1].source) > 10)
+            before = server.length
+            await pilot.press("escape")
+            await until(pilot, lambda: app.chat_view.busy is None)
+            assert said(app)[-1]
+            server.wait("stop processing", after=before)  # its slot is free again
+            before = server.length
+            await answered(pilot, app, "Repeat three times: the quick brown fox jumps over the lazy dog.")
+            reply = app.chat_view.chat.path()[-1].reply
+            assert reply is not None
+            assert reply.server is not None
+            server.wait("stop processing", after=before)
+            assert server.accepted(before) == (reply.server.accepted, reply.server.drafted)
+            assert "tokens/step" in app.chat_view.transcript.views[-1].figures
+
+        limited = replace(settings, sampling=replace(settings.sampling, max_tokens=200))
+        run(app_at(tmp_path, real, limited), steps)

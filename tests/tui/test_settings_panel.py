@@ -12,7 +12,7 @@ from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.events import Paste
 from textual.pilot import Pilot
-from textual.widgets import Input, OptionList, Select, Static, TabbedContent, TextArea
+from textual.widgets import Input, OptionList, RadioSet, Select, Static, TabbedContent, TextArea
 
 from specchat.settings import (
     MODES,
@@ -150,7 +150,7 @@ def test_opening_posts_nothing_and_every_field_reads_as_the_settings_say(setting
         assert read[key] == getattr(expected[key], key.rpartition(".")[2]), key
 
 
-def test_every_key_of_the_settings_that_is_about_the_chat_on_the_screen_has_a_field() -> None:
+def test_every_key_of_the_settings_has_a_field() -> None:
     keys: set[str] = set()
 
     async def drive(host: Host, pilot: Pilot[None]) -> None:
@@ -159,9 +159,8 @@ def test_every_key_of_the_settings_that_is_about_the_chat_on_the_screen_has_a_fi
 
     driven(drive)
 
-    elsewhere = {"model", "offline", "context.cache_type", "sampling.stop", "view.line_mode"}
-    known = {".".join(place) for place in KEYS if place[0] not in ("targets", "rewrite")}
-    assert keys == known - elsewhere
+    known = {".".join(place) for place in KEYS if place[0] != "targets"}
+    assert keys == known - {"model"}  # which Ctrl+L chooses
 
 
 def test_every_word_of_a_setting_can_be_picked() -> None:
@@ -174,7 +173,8 @@ def test_every_word_of_a_setting_can_be_picked() -> None:
 
     driven(drive)
 
-    assert words == {"guess.mode": list(MODES), "sampling.rule": list(RULES), "view.tint": list(TINTS)}
+    assert sorted(map(str, words.pop("guess.mode"))) == sorted(MODES)
+    assert words == {"sampling.rule": list(RULES), "view.tint": list(TINTS)}
 
 
 def test_the_panel_opens_on_the_guesser_and_space_picks_another() -> None:
@@ -451,7 +451,7 @@ def test_a_change_after_settings_were_taken_is_a_change_of_those() -> None:
 def test_the_system_prompt_is_typed_over_several_lines() -> None:
     async def drive(host: Host, pilot: Pilot[None]) -> None:
         await to_tab(pilot, "context")
-        host.panel.query_one(TextArea).focus()
+        host.field("system").query_one(TextArea).focus()
         await pilot.press("a", "enter", "b")
 
     assert driven(drive).last.system == "a\nb"
@@ -461,7 +461,7 @@ def test_the_system_prompt_is_typed_over_several_lines() -> None:
 def test_a_system_prompt_is_kept_exactly_and_shown_without_steering_the_terminal(hostile: str) -> None:
     async def drive(host: Host, pilot: Pilot[None]) -> None:
         await to_tab(pilot, "context")
-        assert "\x1b" not in host.panel.query_one(TextArea).text
+        assert "\x1b" not in host.field("system").query_one(TextArea).text
         assert host.field("system").read() == hostile
 
     assert driven(drive, replace(Settings(), system=hostile)).posted == []
@@ -470,7 +470,7 @@ def test_a_system_prompt_is_kept_exactly_and_shown_without_steering_the_terminal
 def test_pasted_escape_sequences_become_marks_and_pasted_lines_stay_lines() -> None:
     async def drive(host: Host, pilot: Pilot[None]) -> None:
         await to_tab(pilot, "context")
-        host.panel.query_one(TextArea).focus()
+        host.field("system").query_one(TextArea).focus()
         host.post_message(Paste("a\x1b[31m\rb\r\nc"))
         await pilot.pause()
 
@@ -623,3 +623,48 @@ def test_every_theme_draws_the_panel() -> None:
             assert "● auto" in host.screen_text()
 
     driven(drive)
+
+
+def test_texts_that_end_a_reply_are_a_line_each_and_may_hold_line_feeds_and_backslashes() -> None:
+    stop = ("\n\nUser:", "C:\\new", "END")
+
+    async def drive(host: Host, pilot: Pilot[None]) -> None:
+        await to_tab(pilot, "sampling")
+        area = host.field("sampling.stop").query_one(TextArea)
+        assert area.text.split("\n") == [r"\n\nUser:", r"C:\\new", "END"]
+        area.text += "\nSTOP"
+        await pilot.pause()
+
+    host = driven(drive, replace(Settings(), sampling=replace(Settings().sampling, stop=stop)))
+    assert host.last.sampling.stop == (*stop, "STOP")
+
+
+@pytest.mark.parametrize("key", ["rewrite.after", "rewrite.backup_suffix"])
+def test_a_line_that_is_emptied_is_no_setting_and_the_word_none_means_the_same(key: str) -> None:
+    name = key.partition(".")[2]
+    settings = replace(Settings(), rewrite=replace(Settings().rewrite, **{name: "old thing"}))
+
+    async def drive(host: Host, pilot: Pilot[None]) -> None:
+        await to_tab(pilot, "context")
+        line = host.field(key).query_one(Input)
+        for text in ("", "new", "none", "  \x1b[31m.orig "):
+            line.value = text
+            await pilot.pause()
+
+    host = driven(drive, settings)
+    assert [getattr(each.rewrite, name) for each in host.posted][:3] == [None, "new", None]
+    assert "\x1b" not in str(getattr(host.last.rewrite, name))
+
+
+@pytest.mark.parametrize("key", ["context.cache_type", "rewrite.after_fail"])
+def test_every_word_of_the_new_picks_is_posted(key: str) -> None:
+    section, name = key.split(".")
+
+    async def drive(host: Host, pilot: Pilot[None]) -> None:
+        await to_tab(pilot, "context")
+        host.field(key).query_one(RadioSet).focus()
+        await pilot.press("right", "space")
+        await pilot.pause()
+
+    host = driven(drive)
+    assert getattr(getattr(host.last, section), name) != getattr(getattr(Settings(), section), name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from specchat.folders import settings_path
-from specchat.settings.endpoints import read_endpoints
+from specchat.settings.endpoints import endpoint_problems
 from specchat.settings.file import SettingsFile
 from specchat.settings.reading import project_settings, working_folder
 from specchat.settings.text import SettingsError, SettingsText
@@ -30,9 +30,4 @@ def file_problems(file: SettingsFile) -> list[str]:
         contents = SettingsText.examine(file.path, text)
     except SettingsError as error:
         return [str(error)]
-    found = [str(error) for error in contents.wrong] + list(contents.warnings().values())
-    try:
-        read_endpoints(contents)
-    except SettingsError as error:
-        found.append(str(error))
-    return found
+    return [*map(str, contents.wrong), *contents.warnings().values(), *endpoint_problems(contents)]

@@ -20,6 +20,8 @@ def trust(args: Namespace) -> int:
         was = trust_in(os.environ).remove(named)
         say(f"{named} is trusted no longer" if was else f"{named} was not trusted")
         return ExitCode.DONE
+    if not os.path.lexists(named):
+        raise InputRefused(f"{named} is not there")
     project = read_project(named)
     trust_in(os.environ).add(project)
     say(f"{named} is trusted as it is now")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from specchat.console import size
 from specchat.doctor.finding import Finding, note, ok, problem
+from specchat.doctor.storage import can_be_written
 from specchat.history.schema import APPLICATION, MIGRATIONS, version_of
 
 _BUSY_S = 5.0  # that another specchat is waited for
@@ -21,7 +22,14 @@ def check_chats(path: Path) -> Iterator[Finding]:
             said = f"a damaged store was set aside: {aside} ({size(aside.stat().st_size)})"
             yield note("chats", said, "sqlite3's .recover may save what is in it; delete it when you miss nothing")
     if not path.exists():
-        yield ok("chats", "none are kept yet", chats=0)
+        if can_be_written(path.parent):
+            yield ok("chats", "none are kept yet", chats=0)
+        else:
+            advice = "set SPECCHAT_DATA_DIR to a folder that you may write to"
+            yield problem("chats", f"none can be kept: nothing can be written into {path.parent}", advice)
+        return
+    if not path.is_file():
+        yield problem("chats", f"{path} is not a file, so no chats are kept", "move it away")
         return
     n_bytes = path.stat().st_size
     # Not as a path: a URI alone can say that nothing is to be written.

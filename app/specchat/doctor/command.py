@@ -8,7 +8,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from shutil import get_terminal_size
 
 from specchat import __version__
@@ -20,6 +19,7 @@ from specchat.doctor.settings import check_settings, known_endpoints, why_offlin
 from specchat.doctor.software import check_packages, check_python, engine_pin, requirements
 from specchat.doctor.terminal import check_terminal, this_terminal
 from specchat.exit_codes import ExitCode
+from specchat.settings.reading import working_folder
 
 SCHEMA = "specchat.doctor/1"
 
@@ -114,7 +114,7 @@ def _disk() -> Iterable[Finding]:
 
 
 def _settings() -> Iterator[Finding]:
-    yield from check_settings(os.environ, Path.cwd())
+    yield from check_settings(os.environ, working_folder())
 
 
 def _catalogue() -> Iterator[Finding]:
@@ -165,10 +165,16 @@ def _private_files() -> Iterator[Finding]:
 
 def _log() -> Iterator[Finding]:
     from specchat.crash import reports
+    from specchat.doctor.storage import can_be_written
     from specchat.logs import log_path
 
     path = log_path(os.environ)
-    yield ok("log", "off" if path is None else f"{path}, counts and times only")
+    if path is None or can_be_written(path.parent):
+        yield ok("log", "off" if path is None else f"{path}, counts and times only")
+    else:
+        yield note(
+            "log", f"none is kept: nothing can be written into {path.parent}", "set SPECCHAT_LOG to another file"
+        )
     if kept := reports():
         many = "1 report" if len(kept) == 1 else f"{len(kept)} reports"
         yield note("log", f"{many} of a crash, the last {kept[-1]}; they hold no text", "send it to us, or delete it")

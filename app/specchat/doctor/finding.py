@@ -62,7 +62,8 @@ def findings_of(checks: Sequence[Check]) -> Iterator[Finding]:
             yield from check.run()
         except Exception as error:
             # The words of an error that was not made for people may hold anything.
-            why = in_one_line(error) if hasattr(error, "exit_code") else type(error).__name__
+            why = (isinstance(error, OSError) and error.strerror) or type(error).__name__  # the system's own words
+            why = in_one_line(error) if hasattr(error, "exit_code") else why
             yield Finding(check.name, Verdict.PROBLEM, f"cannot be checked: {why}")
 
 

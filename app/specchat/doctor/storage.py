@@ -43,12 +43,9 @@ def check_memory(room: Room, smallest: int | None, *, is_gpu: bool) -> Finding:
 
 def check_disk(folder: Path, wanted: int) -> Finding:
     """Whether models can be put into their folder; `wanted` is how many bytes the starter pair still needs."""
-    there = folder
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    free = shutil.disk_usage(there).free
+    free = shutil.disk_usage(_there(folder)).free
     values = {"folder": str(folder), "free": free}
-    if not there.is_dir() or not os.access(there, os.W_OK):
+    if not can_be_written(folder):
         advice = "set SPECCHAT_MODELS_DIR to a folder that you may write to"
         return problem("disk", f"nothing can be written into {folder}", advice, **values)
     if free < wanted:
@@ -56,6 +53,17 @@ def check_disk(folder: Path, wanted: int) -> Finding:
         said = f"{size(free)} is free for {folder}, and the starter pair needs {size(wanted)}"
         return note("disk", said, advice, **values)
     return ok("disk", f"{size(free)} is free for {folder}", **values)
+
+
+def can_be_written(folder: Path) -> bool:
+    """Whether files can be put into a folder, which is made where it is not there."""
+    there = _there(folder)
+    return there.is_dir() and os.access(there, os.W_OK)
+
+
+def _there(folder: Path) -> Path:
+    """The folder, or the nearest one above that is there."""
+    return next(each for each in (folder, *folder.parents) if each.exists() or each == each.parent)
 
 
 def private_places(environ: Mapping[str, str] = os.environ) -> list[Path]:

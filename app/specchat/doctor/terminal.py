@@ -62,7 +62,7 @@ def tells_keys_apart(environ: Mapping[str, str]) -> bool:
 def check_terminal(terminal: Terminal) -> Iterator[Finding]:
     """Colours, size, characters, keys."""
     if not terminal.is_one:
-        yield ok("terminal", "input or output is none, so commands write plain lines", is_one=False)
+        yield ok("terminal", "input or output is no terminal, so commands write plain lines", is_one=False)
         return
     environ = terminal.environ
     count = colours(environ, terminal.system)

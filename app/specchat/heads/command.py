@@ -136,6 +136,8 @@ def _learn(
         raise Stopped(f"stopped at {learner.step / learner.steps:.0%}; --resume goes on from there")
     told = about(learner.present, width, examples, recipe, weights.name, identity, tied=matrices.are_tied)
     path = save(learner.present, told)
+    if args.from_chats:
+        collected.remove()  # or deleting a chat would leave its words there
     print(path)
     say(f"{_words(told)}; {size(path.stat().st_size)}")
     return 0

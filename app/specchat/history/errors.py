@@ -21,7 +21,7 @@ class NoSuchChat(InputRefused):
     """A chat that is not in the store, or not by that name."""
 
     def __init__(self, wanted: str, problem: str = "is no chat; see: specchat chats list") -> None:
-        super().__init__(f"{label(wanted)} {problem}")
+        super().__init__(f"{label(wanted) or 'this'} {problem}")
         self.wanted = wanted
 
 

@@ -18,6 +18,7 @@ from specchat.history.portable import from_json
 from specchat.history.records import ChatRecord
 
 BLOCK = 1 << 20  # bytes read at once, and doubled while one chat is longer than what was read
+_MOST_DIGITS = 1000  # of a number; none of ours has more than twenty
 _CONVERSATIONS = "conversations*.json"  # in the archive that ChatGPT sends
 
 
@@ -77,7 +78,7 @@ class _Source:
         self._file = file
         self._name = name
         self._utf8 = codecs.getincrementaldecoder("utf-8-sig")()
-        self._json = json.JSONDecoder(parse_constant=_refuse)
+        self._json = json.JSONDecoder(parse_constant=_refuse, parse_int=_whole)
         self._text = ""
         self._at = 0
         self._line = 1
@@ -112,7 +113,9 @@ class _Source:
                 # It may only be cut off. Twice as much each time, so that the whole stays linear.
                 if not self._read(max(BLOCK, len(self._text) - self._at)):
                     raise self.error(error.msg, error.pos) from error
-            except (ValueError, RecursionError) as error:
+            except RecursionError as error:
+                raise self.error("its lists and objects are nested too deeply") from error
+            except ValueError as error:
                 raise self.error(in_one_line(error)) from error
         if not isinstance(found, dict):
             raise self.error("a chat must be an object")
@@ -147,3 +150,9 @@ class _Source:
 
 def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is no number of JSON")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number has {len(digits)} digits")
+    return int(digits)

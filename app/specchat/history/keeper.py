@@ -150,12 +150,19 @@ class Keeper:
         """Wait until all of it is written, in a thread that may wait."""
         return self._recorder is None or self._recorder.flush(timeout_s)
 
-    def close(self) -> bool:
+    def close(self, timeout_s: float = 2.0) -> bool:
         """Write what waits and let go of the store; False where the disk does not answer."""
-        done = self._recorder is None or self._recorder.close()
+        done = self._recorder is None or self._recorder.close(timeout_s)
         if done and self._store is not None:
             self._store.close()
         return done
+
+    def finish(self) -> None:
+        """Close before the program ends, wait as long as another process may be waited for, and tell what is lost."""
+        from specchat.history.database import BUSY_S
+
+        if not self.close(BUSY_S + 2.0):
+            self._on_trouble("what was said last is not saved: the disk or another program holds the store of chats")
 
     def _started(self, chat: Chat) -> KeptChat | None:
         """A kept chat; a new one begins to be kept with its first message."""

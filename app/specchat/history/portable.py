@@ -31,7 +31,8 @@ def to_json(chat: ChatRecord) -> dict[str, Any]:
 def from_json(found: Mapping[str, Any]) -> ChatRecord:
     """The chat that was written. Raises ValueError, whose text names the place, for anything else."""
     if found.get("schema") != SCHEMA:
-        raise ValueError(f"the schema is {found.get('schema')!r}, and this specchat reads {SCHEMA!r}")
+        its = f"the schema is {found['schema']!r}" if "schema" in found else "there is no schema"
+        raise ValueError(f"{its}, and this specchat reads {SCHEMA!r}")
     turns: list[TurnRecord] = []
     ids: set[int | None] = {None}
     for number, each in enumerate(_listed(found, "turns"), 1):

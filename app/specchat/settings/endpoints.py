@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
@@ -60,13 +60,17 @@ class Endpoint:
 
 def read_endpoints(contents: SettingsText) -> dict[str, Endpoint]:
     """The endpoints of a settings file, by name. Raises SettingsError that names line and key."""
-    try:
-        if _PLACE not in contents.unknown:
-            return {}
-        table = Table(contents.path, "endpoints.", contents.unknown[_PLACE], contents.text, _PLACE)
-        return {name: _endpoint(name, table.table(name)) for name in table.values}
-    except CatalogueError as error:
-        raise SettingsError(error.path, "", error.problem, error.line) from None
+    found = {}
+    for name, endpoint in _examined(contents):
+        if isinstance(endpoint, SettingsError):
+            raise endpoint
+        found[name] = endpoint
+    return found
+
+
+def endpoint_problems(contents: SettingsText) -> list[str]:
+    """A line for each endpoint that cannot be used."""
+    return [str(endpoint) for _, endpoint in _examined(contents) if isinstance(endpoint, SettingsError)]
 
 
 def load_endpoints(file: SettingsFile) -> dict[str, Endpoint]:
@@ -88,6 +92,8 @@ def find_endpoint(asked: str, known: Mapping[str, Endpoint]) -> Endpoint:
         return next((each for each in known.values() if each.url == url), Endpoint(url))
     if asked in known:
         return known[asked]
+    if "@" in asked:  # an address with a password before its host
+        raise UsageError(f"--endpoint must be a name of your settings, or {_FORM}")
     raise UsageError(f"no endpoint is named {asked!r}{_way_out(asked, known)}")
 
 
@@ -112,7 +118,8 @@ def checked_url(text: str) -> str:
     if parts is None or parts.username is not None or parts.password is not None:
         raise ValueError(f"must be {_FORM}")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"must be {_FORM}, not {text!r}")
+        is_whole = not (parts.query or parts.fragment)  # keys are given there too, so neither is repeated
+        raise ValueError(f"must be {_FORM}{f', not {text!r}' if is_whole else ''}")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or '/v1'}"
 
 
@@ -122,7 +129,20 @@ def _split(text: str) -> SplitResult | None:
         _ = parts.port  # which may be no number
     except ValueError:
         return None
-    return None if any(character.isspace() for character in text.strip()) else parts
+    return None if any(each.isspace() or not each.isprintable() for each in text.strip()) else parts
+
+
+def _examined(contents: SettingsText) -> Iterator[tuple[str, Endpoint | SettingsError]]:
+    """The endpoints by name, and in the place of one that cannot be used why."""
+    if _PLACE not in contents.unknown:
+        return
+    names = contents.unknown[_PLACE] if isinstance(contents.unknown[_PLACE], dict) else {"": None}
+    for name in names:
+        try:
+            table = Table(contents.path, "endpoints.", contents.unknown[_PLACE], contents.text, _PLACE)
+            yield name, _endpoint(name, table.table(name))
+        except CatalogueError as error:
+            yield name, SettingsError(error.path, "", error.problem, error.line)
 
 
 def _endpoint(name: str, table: Table) -> Endpoint:
@@ -164,6 +184,8 @@ def _way_out(asked: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(asked, names, 1)
     if close:
         return f"; did you mean {close[0]}?"
+    if re.search("[.:/]", asked):
+        return "; an address begins with http:// or https://"
     if names:
         return f"; there are {', '.join(names)}"
     return '; name one in your settings: [endpoints.NAME] with url = "http://..." in it, or give its address'

@@ -62,6 +62,8 @@ class SettingsFile:
     def read(self) -> str | None:
         """The text of the file; None where there is none. Raises SettingsError."""
         try:
+            if stat.S_ISFIFO(self.path.stat().st_mode):  # which would wait for a writer
+                raise SettingsError(self.path, "", "is a pipe, not a file")
             with self.path.open("rb") as file:
                 data = file.read(_MOST_BYTES + 1)
             if len(data) > _MOST_BYTES:

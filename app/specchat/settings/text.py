@@ -164,6 +164,9 @@ def place_named(key: str) -> Place:
         name, inner = next(iter(inner.items()))
         place = (*place, name)
     place = place or (key,)
+    if inner == 0 and kind_of(place) in TABLES:
+        first = next(each for each in KEYS if each[: len(place)] == kind_of(place))
+        raise UsageError(f"{shown(key)} is not a setting but a table; name a setting in it, such as {dotted(first)}")
     if inner != 0 or kind_of(place) not in KEYS or ANY in place:
         raise UsageError(f"{shown(key)} is not a setting{suggestion(place)}; specchat config show lists them")
     return place

@@ -73,7 +73,7 @@ def _cells(each: Sum) -> tuple[str, ...]:
         f"{each.tokens:,}",
         "-" if each.tokens_per_step is None else f"{each.tokens_per_step:.2f}",
         "-" if each.alpha is None else f"{each.alpha:.0%}",
-        "-" if each.step_cost is None else f"{each.step_cost:.2f}",
+        "-" if each.step_cost is None else f"{each.step_cost:.{2 if each.step_cost < 99.5 else 0}f}",
         _times(each.speed_up),
         _short(each.saved_s),
     )

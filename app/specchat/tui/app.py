@@ -340,7 +340,7 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
         """Stop the reply; else close the settings; else back to the prompt."""
         if self.stop_trying():
             return
-        if self.chat_view.stop() or self.loaded is None:
+        if self.chat_view.stop() or self.loaded is None or self.engine.is_connecting:
             self.engine.stop()
         elif self._settings_panel is not None:
             await self.action_settings()

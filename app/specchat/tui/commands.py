@@ -26,9 +26,7 @@ COMMANDS = (
     Command("context", "", "what each message takes up of the context", "context"),
     Command("export", "[file]", "write this chat as Markdown, JSON or HTML", "export"),
     Command("model", "[name]", "choose a model", "models", "Ctrl+L"),
-    Command(
-        "guess", "auto|draft|lookup|recycling|eagle|medusa|off", "who guesses, from the next step on", "guess", "Ctrl+G"
-    ),
+    Command("guess", "auto|draft|lookup|...", "who guesses, from the next step on", "guess", "Ctrl+G"),
     Command("draft", "[name|none]", "load or drop a draft model", "draft"),
     Command("try", "[draft]", "what a draft model would have given on your last replies", "try_draft"),
     Command("settings", "", "open or close the settings", "settings", "F2"),

@@ -121,6 +121,11 @@ class EngineThread:
         """What was loaded last."""
         return self._wanted
 
+    @property
+    def is_connecting(self) -> bool:
+        """Whether a server is being asked what it is, which `stop` ends."""
+        return self._connecting is not None
+
     def change(self, what: Callable[[], None]) -> None:
         """Do something between two steps, or at once where nothing is being written."""
         self._changes.append(what)
@@ -231,9 +236,11 @@ class EngineThread:
         try:
             session, loaded = connected(endpoint, wanted.model, self._settings(), tell_server)
             if self._stopping.is_set():
-                raise Interrupted(f"connecting to {endpoint.host} was stopped")
+                raise Interrupted
         except Exception as error:
-            self._post(Trouble(in_one_line(error), fatal_to="" if self._session is not None else "model"))
+            stopped = f"connecting to {endpoint.host} was stopped"
+            said = stopped if self._stopping.is_set() else in_one_line(error)
+            self._post(Trouble(said, fatal_to="" if self._session is not None else "model"))
             return
         finally:
             self._connecting = None

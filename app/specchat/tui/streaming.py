@@ -12,6 +12,7 @@ from textual.message import Message
 from specchat.chat import Turn
 from specchat.live import Live, LiveFigures, plain_position
 from specchat.machine import memory_in_use
+from specchat.places import copyable
 from specchat.provenance import Authorship, Places, Span, clipped
 from specchat.settings import SOURCES
 from specchat.tui.messages import Ended, Figures, Grew, ReadingShown
@@ -135,9 +136,5 @@ class Streaming:
     def _places(self) -> Places:
         session, request = self._session, self._request
         places = Places(session.prompt, session.engines.target.weights.vocabulary.piece, request.path, request.system)
-        allowed = set(request.sources)
-        if allowed >= set(SOURCES):
-            session.copy_only_from(None)
-        else:
-            session.copy_only_from(lambda index: str(places.author(index)) in allowed)
+        session.copy_only_from(copyable(places, request.sources))
         return places

@@ -25,6 +25,23 @@ def test_no_store_is_no_problem_and_none_is_made(tmp_path: Path) -> None:
     assert not (tmp_path / "chats").exists()
 
 
+def test_a_folder_that_cannot_be_made_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    (finding,) = check_chats(tmp_path / "file" / "chats" / "chats.db")
+
+    assert finding.verdict is Verdict.PROBLEM
+    assert finding.said == f"none can be kept: nothing can be written into {tmp_path / 'file' / 'chats'}"
+    assert "SPECCHAT_DATA_DIR" in finding.advice
+
+
+def test_a_folder_in_the_place_of_the_store_is_a_problem(tmp_path: Path) -> None:
+    (finding,) = check_chats(tmp_path)
+
+    assert finding.verdict is Verdict.PROBLEM
+    assert "is not a file" in finding.said
+
+
 def test_a_sound_store_is_counted(tmp_path: Path) -> None:
     (finding,) = check_chats(made(tmp_path / "chats.db"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from specchat.doctor.finding import Check, Finding, Verdict, findings_of, note, ok
 from specchat.errors import InputRefused
@@ -30,6 +31,12 @@ def test_an_error_that_was_made_for_people_is_told_in_its_own_words() -> None:
     (finding,) = findings_of([Check("catalogue", refuses)])
 
     assert finding.said == "cannot be checked: the catalogue is broken"
+
+
+def test_an_error_of_the_system_is_told_in_its_words_without_names_of_files(tmp_path: Path) -> None:
+    (finding,) = findings_of([Check("models", lambda: [ok("models", (tmp_path / "secret").read_text())])])
+
+    assert finding.said == "cannot be checked: No such file or directory"
 
 
 def test_the_advice_has_a_line_of_its_own() -> None:

@@ -216,6 +216,17 @@ def test_a_chat_without_kept_replies_of_the_model_is_no_text(model: Path, capsys
     assert "the kept chats have 0 tokens of target" in capsys.readouterr().err
 
 
+def test_what_was_read_from_chats_does_not_stay_behind(own: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    kept = [([5, 6, 7], rng.integers(20, 200, size=100).tolist()) for _ in range(12)]
+    monkeypatch.setattr(command, "_chats", lambda reader, name: iter(kept))
+
+    assert train(model, "--from-chats") == 0
+
+    assert load(head_file(own))[1].positions == 1000
+    assert not (own / "cache" / "heads" / "target").exists()
+
+
 # -- Files -----------------------------------------------------------------------------------------------------
 
 

@@ -218,7 +218,9 @@ def test_what_comes_before_the_damage_is_taken(tmp_path: Path) -> None:
         (b'[{"mapping": {"a": 5}}]', "chat 1, line 1: "),
         (b'[{"mapping": {"a": {"message": {"content": 3}}}}]', "chat 1, line 1: "),
         (b"\xff\xfe", "UTF-8"),
-        (b"[" * 100_000, "line 1, column"),
+        (b"[" * 100_000, "line 1, column .*: its lists and objects are nested too deeply"),
+        (b'{"a": 1' + b"0" * 5000 + b"}", "line 1, column 1: a number has 5001 digits"),
+        (b"{}", "chat 1, line 1: there is no schema, and this specchat reads"),
         (b'{"mapping": ' + b"[" * 100_000, "recursion|line 1"),
     ],
 )

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from specchat.errors import UsageError
-from specchat.settings.endpoints import Endpoint, api_key, checked_url, find_endpoint, load_endpoints, read_endpoints
+from specchat.settings.endpoints import (
+    Endpoint,
+    api_key,
+    checked_url,
+    endpoint_problems,
+    find_endpoint,
+    load_endpoints,
+    read_endpoints,
+)
 from specchat.settings.file import SettingsFile
 from specchat.settings.text import SettingsError, SettingsText
 
@@ -82,6 +90,30 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(url: str) -> None:
     assert "pa55word" not in str(usage.value)
 
 
+def test_a_key_behind_an_address_or_a_password_without_a_scheme_is_not_repeated() -> None:
+    for asked in ("http://x/v1?key=pa55word", "http://x/v1#pa55word", "me:pa55word@x"):
+        with pytest.raises(UsageError, match="must be") as usage:
+            find_endpoint(asked, {})
+        assert "pa55word" not in str(usage.value)
+
+
+def test_an_address_without_its_scheme_says_how_one_begins() -> None:
+    for asked in ("127.0.0.1:8080", "localhost:8080/v1", "llm.example"):
+        with pytest.raises(UsageError, match="an address begins with http://"):
+            find_endpoint(asked, {})
+
+
+def test_each_wrong_endpoint_has_its_line() -> None:
+    text = "[endpoints]\na = 3\n[endpoints.b]\nurl = 'http://x'\n[endpoints.c]\nurl = 'ftp://x'\n"
+
+    first, second = endpoint_problems(SettingsText.read(Path("config.toml"), text))
+
+    assert "line 2: endpoints.a" in first
+    assert "line 6: endpoints.c.url" in second
+    (third,) = endpoint_problems(SettingsText.read(Path("config.toml"), "endpoints = 3\n"))
+    assert "endpoints" in third
+
+
 @pytest.mark.parametrize(
     ("given", "taken"),
     [
@@ -96,7 +128,8 @@ def test_an_address_without_a_path_gets_the_usual_one(given: str, taken: str) ->
 
 
 @pytest.mark.parametrize(
-    "wrong", ["http://", "x", "http://x?y=1", "http://x#y", "http://x:port", "http://a b", "http://[::1"]
+    "wrong",
+    ["http://", "x", "http://x?y=1", "http://x#y", "http://x:port", "http://a b", "http://[::1", "http://a/\x1b[31m"],
 )
 def test_what_is_no_address_is_refused(wrong: str) -> None:
     with pytest.raises(ValueError, match="must be http://HOST:PORT"):

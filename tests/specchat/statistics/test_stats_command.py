@@ -12,8 +12,9 @@ from specchat.cli import main
 from specchat.folders import history_path
 from specchat.history.records import About
 from specchat.history.store import Store
-from specchat.statistics.shown import duration
-from tests.specchat.statistics.making import chat, part, step
+from specchat.statistics.figures import summed
+from specchat.statistics.shown import duration, table
+from tests.specchat.statistics.making import PLAIN_S, cell, chat, part, plain, reply, step
 
 BIG = About("big", "small", "auto", "coupled", 0.2)
 SECRET = "zanzibar"
@@ -171,3 +172,11 @@ def test_json_of_an_empty_store_is_json(capsys: pytest.CaptureFixture[str]) -> N
 )
 def test_durations(seconds: float | None, said: str) -> None:
     assert duration(seconds) == said
+
+
+def test_columns_stay_apart_where_a_step_with_guesses_cost_a_hundred_plain_ones() -> None:
+    dear = summed([reply(1, plain(40), cell(steps=40, tokens=50, seconds=40 * 102.42 * PLAIN_S))])
+
+    _, row = table("by who guessed", {"draft": dear})
+
+    assert row.split()[4:6] == ["20%", "102"]

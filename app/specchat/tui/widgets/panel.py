@@ -10,9 +10,9 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Digits, Static
 
-from specchat.console import printable
 from specchat.live import Live, sparkline
 from specchat.provenance import Author
+from specchat.tui.widgets.numbers import bar, duration, number, one_line, percent, step_cost, times
 from speculation.stats import Totals
 from speculation.types import PLAIN
 
@@ -27,60 +27,6 @@ _AUTHORS = {  # in the order of the list; each with its colour
     Author.TURN: "$text-secondary",
     Author.FILE: "$text-accent",
 }
-
-
-def one_line(text: str) -> str:
-    """Text of unknown origin, fit for one line of a screen."""
-    return " ".join(printable(text).split())
-
-
-def number(value: float | None, width: int, form: str = ".2f") -> str:
-    """A figure at the right of its column; "-" for what is not known."""
-    if value is None or not math.isfinite(value):
-        return "-".rjust(width)
-    text = format(value, form)
-    if len(text) > width:
-        text = format(value, ".0f")
-    return text.rjust(width) if len(text) <= width else format(value, ".0e").rjust(width)
-
-
-def percent(share: float | None, width: int) -> str:
-    """A share as "68 %", at the right of its column."""
-    if share is None or not math.isfinite(share):
-        return "-".rjust(width)
-    return f"{100 * share:.0f} %".rjust(width)
-
-
-def times(speed_up: float | None, width: int) -> str:
-    """A speed-up as "x1.9", at the right of its column."""
-    if speed_up is None or not math.isfinite(speed_up):
-        return "-".rjust(width)
-    return f"x{speed_up:.1f}".rjust(width)
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds as people say them: 9.5 s, 2 min 10 s."""
-    if seconds is None or not math.isfinite(seconds):
-        return "-"
-    if abs(seconds) < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(abs(seconds)), 60)
-    return f"{'-' if seconds < 0 else ''}{minutes} min {rest:02} s"
-
-
-def bar(share: float, width: int) -> str:
-    """A bar of at most `width` cells, exact to half a cell; something, however small, is seen."""
-    halves = round(max(0.0, min(share, 1.0)) * width * 2) if math.isfinite(share) else 0
-    if share > 0:
-        halves = max(1, halves)
-    return ("━" * (halves // 2) + "╸" * (halves % 2)).ljust(width)
-
-
-def step_cost(totals: Totals, plain_step_s: float | None) -> float | None:
-    """The time of a step over that of a plain step; None where either is not known."""
-    if not plain_step_s or not totals.steps:
-        return None
-    return totals.seconds / totals.steps / plain_step_s
 
 
 def by_guesser(live: Live | None) -> list[tuple[str, Totals]]:
@@ -141,6 +87,7 @@ class SpeculationPanel(VerticalScroll):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._live: Live | None = None
+        self._server: tuple[str, tuple[tuple[str, str], ...]] | None = None  # its host and what it reports
         self._drawn: dict[str, str | Content] = {}  # what each part shows
 
     def compose(self) -> ComposeResult:
@@ -164,32 +111,30 @@ class SpeculationPanel(VerticalScroll):
 
     def show(self, live: Live) -> None:
         """Draw these figures."""
-        self._live = live
-        self.remove_class("-server")
-        if self.is_mounted:
-            self._draw()
+        self._live, self._server = live, None
+        self._redraw()
 
     def show_server(self, host: str, rows: Sequence[tuple[str, str]]) -> None:
         """Draw what a server reports; no rows: nothing yet."""
-        self._live = None
-        self._drawn.clear()
-        self.add_class("-server")
-        self.query_one("#figure-guesser", Static).update(f"at {one_line(host)}")
-        said = [_right(name, value) for name, value in rows] or [Content.styled("no reply yet", _MUTED)]
-        self.query_one("#figure-server", Static).update(Content("\n").join(said))
+        self._live, self._server = None, (host, tuple(rows))
+        self._redraw()
 
     def show_none(self) -> None:
         """Nothing is known yet."""
-        self._live = None
-        self._drawn.clear()
-        self.remove_class("-server")
-        self.query_one("#figure-guesser", Static).update("no reply yet")
-        self._draw()
+        self._live = self._server = None
+        self._redraw()
+
+    def _redraw(self) -> None:
+        if self.is_mounted:
+            self._draw()
 
     def _draw(self) -> None:
         live = self._live
         self.set_class(live is None, "-empty")
+        self.set_class(self._server is not None, "-server")
         if live is None:
+            self._drawn.clear()
+            self._draw_server()
             return
         contents: dict[str, str | Content] = {
             "guesser": who_guesses(live),
@@ -212,6 +157,15 @@ class SpeculationPanel(VerticalScroll):
         per_step = number(live.totals.tokens_per_step, 5)
         if per_step != self.query_one(Digits).value:
             self.query_one(Digits).update(per_step)
+
+    def _draw_server(self) -> None:
+        if self._server is None:
+            self.query_one("#figure-guesser", Static).update("no reply yet")
+            return
+        host, rows = self._server
+        self.query_one("#figure-guesser", Static).update(f"at {one_line(host)}")
+        said = [_right(name, value) for name, value in rows] or [Content.styled("no reply yet", _MUTED)]
+        self.query_one("#figure-server", Static).update(Content("\n").join(said))
 
 
 def _apart(left: str, right: str) -> str:

@@ -8,7 +8,7 @@ from rich.text import Text
 from textual.content import Content
 from textual.widgets import Select
 
-from specchat.tui.widgets.panel import one_line
+from specchat.tui.widgets.numbers import one_line
 from specchat.tui.widgets.settings_fields import DraftChoice, ListField
 
 _TOLD = 3  # models that do not fit, of which each is told below the list; of more only how many

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Checkbox, Input, RadioButton, RadioSet, Select, Static, TextArea
 
 from specchat.console import printable
-from specchat.tui.widgets.panel import one_line
+from specchat.tui.widgets.numbers import one_line
 from specchat.tui.widgets.settings_controls import Allows, NumberInput, Picks, Prose, Tick
 
 _MESSAGES = (Checkbox.Changed, Input.Changed, RadioButton.Changed, RadioSet.Changed, Select.Changed, TextArea.Changed)

@@ -63,14 +63,14 @@ class SettingsPanel(Widget):
         .pane.-broad .complaint { margin-left: 12; }
         .words { width: 1fr; margin-left: 1; color: $text-muted; }
         Input { width: 8; background: $foreground 8%; padding: 0 1; }
-        PerhapsField Input { width: 1fr; }
+        PerhapsField Input, LineField Input { width: 1fr; }
         Input:disabled { color: $text-disabled; background: transparent; }
         Select { width: 1fr; }
         Select > SelectCurrent { background: $foreground 8%; padding: 0 1; }
         Select > SelectCurrent #label { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
         Select > SelectOverlay { border: none; max-height: 12; background: $panel; }
         Picks { layout: horizontal; width: auto; height: 1; background: transparent; overflow: hidden; }
-        Picks.-many { layout: grid; grid-size: 3; grid-columns: 10 13 8; grid-rows: 1; width: 31; height: auto; }
+        Picks.-many { layout: grid; grid-size: 3; grid-columns: 10 13 10; grid-rows: 1; width: 33; height: auto; }
         Pick, Tick { width: auto; margin-right: 2; background: transparent; }
         Pick > .toggle--button, Tick > .toggle--button { color: $foreground 60%; background: transparent; }
         Pick.-on > .toggle--button, Tick.-on > .toggle--button { color: $text-accent; background: transparent; }
@@ -80,6 +80,7 @@ class SettingsPanel(Widget):
         .pane.-broad TextField > .hint, .pane.-broad TextField > .complaint { margin-left: 0; }
         .note { height: auto; color: $text-muted; }
         TextArea { height: 6; background: $foreground 8%; padding: 0 1; }
+        TextsField TextArea { height: 3; }
         #settings-in-use { height: auto; margin-top: 1; }
         #settings-measured { height: auto; margin-top: 1; border-top: solid $foreground 20%; }
         #settings-measured { border-title-color: $text-muted; }

@@ -12,7 +12,9 @@ from textual.widgets import Static
 from specchat.live import Live
 from specchat.machine import decoding_threads
 from specchat.settings import SOURCES
-from specchat.tui.widgets.panel import by_guesser, number, one_line, percent, step_cost, times
+from specchat.settings.keys import CACHE_TYPES, FAILURES
+from specchat.tui.widgets.numbers import number, one_line, percent, step_cost, times
+from specchat.tui.widgets.panel import by_guesser
 from specchat.tui.widgets.settings_drafts import DraftField
 from specchat.tui.widgets.settings_fields import (
     ListField,
@@ -24,6 +26,7 @@ from specchat.tui.widgets.settings_fields import (
     TicksField,
 )
 from specchat.tui.widgets.settings_priced import PricedField
+from specchat.tui.widgets.settings_texts import LineField, TextsField
 
 _LATER = "take effect when the model is loaded next"
 _GUESSERS: dict[object, str] = {
@@ -34,6 +37,13 @@ _GUESSERS: dict[object, str] = {
     "recycling": "what the model thought of before",
     "eagle": "a trained head, token by token",
     "medusa": "trained heads, three at once",
+}
+_CACHES: dict[object, str] = {"f16": "two bytes a number", "q8_0": "about half the memory"}
+_REWRITES = "rewriting on the command line"
+_FAILED: dict[object, str] = {
+    "ask": "ask, where somebody can answer",
+    "keep": "keep what was written",
+    "undo": "take it back",
 }
 _RULES: dict[object, str] = {
     "coupled": "same seed, same text",
@@ -75,12 +85,14 @@ def sampling() -> Iterator[Widget]:
     yield PerhapsField("sampling.seed", "Seed", "random", 1)
     yield PerhapsField("sampling.max_tokens", "Max tokens", "none", 512)
     yield PickField("sampling.rule", "Rule", {rule: str(rule) for rule in _RULES}, _RULES)
+    yield TextsField("sampling.stop", "Stop before", "a text a line; \\n is a new line in it")
 
 
 def context() -> Iterator[Widget]:
     """What a model is loaded with, and what it is told."""
     yield PerhapsField("context.size", "Size", "auto", 8192)
     yield PerhapsField("context.threads", "Threads", "auto", decoding_threads())
+    yield PickField("context.cache_type", "Cache", {kind: kind for kind in CACHE_TYPES}, _CACHES)
     yield Static(_LATER, classes="note", markup=False)
     yield Static(id="settings-in-use", markup=False)
     yield PickField("context.policy", "When full", {policy: str(policy) for policy in _POLICIES}, _POLICIES)
@@ -88,6 +100,11 @@ def context() -> Iterator[Widget]:
     yield TickField("history.enabled", "Chats", "kept, from the next one on")
     yield NumberField("history.keep_days", "  for", "days; 0: for ever")
     yield TextField("system", "System prompt", "all is read anew with the next message")
+    yield TickField("offline", "Offline", "fetch nothing, whoever asks")
+    yield Static(_REWRITES, classes="note", markup=False)
+    yield LineField("rewrite.after", "Then run", "a command, like ruff check {}")
+    yield PickField("rewrite.after_fail", "  failing", {what: what for what in FAILURES}, _FAILED)
+    yield LineField("rewrite.backup_suffix", "Backup", "how its name ends, like .orig")
 
 
 def view(themes: Iterable[str]) -> Iterator[Widget]:
@@ -98,6 +115,7 @@ def view(themes: Iterable[str]) -> Iterator[Widget]:
     yield TickField("view.plain_marker", "Show", "plain marker")
     yield TickField("view.panel", "", "panel of figures")
     yield TickField("view.fold_thinking", "Thinking", "folded")
+    yield TickField("view.line_mode", "Next start", "in line mode, no screen")
 
 
 def in_use(live: Live | None) -> Content:
