@@ -156,7 +156,8 @@ class ChatSession(Dialogue):
     def read_ahead(self, messages: Sequence[Message], settled: str = "") -> Iterator[Reading]:
         """Read what a reply to these messages will read however the last of them, a question, goes on.
 
-        `settled` is how the question begins whatever is typed over. The conversation stays as it is. Raises ContextFull.
+        `settled` is how the question begins whatever is typed over. The conversation stays as it is.
+        Raises ContextFull.
         """
         self._stop = False
         *history, question = messages

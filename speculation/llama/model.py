@@ -45,7 +45,7 @@ class LlamaModel:
         n_ctx: int,
         n_threads: int,
         n_batch: int = 512,
-        max_rows: int = 64,
+        max_rows: int = 128,
         rollback: int = ROLLBACK,
         cache_type: str = "f16",
     ) -> None:

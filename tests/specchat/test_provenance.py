@@ -234,9 +234,7 @@ def stretches_of_talk() -> list[tuple[str, str]]:
         *message("assistant", (REPLY, "said")),
         *message("user", ("assistant", "short")),
         *message("assistant", ("user", "word")),
-        *message(
-            "user", ("[cache.py]\n", "template"), (CACHE, "last cache"), ("\n\n", "template"), ("user", "last")
-        ),
+        *message("user", ("[cache.py]\n", "template"), (CACHE, "last cache"), ("\n\n", "template"), ("user", "last")),
         *GENERATE,
     ]
 

@@ -158,7 +158,7 @@ class ScriptedEngine(EngineThread):
             self._post(Refused(request.turn, self.script.refuse, None))
             self._writing = None
             return
-        figures = LiveFigures("auto", PLAIN_S, LOADED.n_ctx)
+        figures = LiveFigures("auto", PLAIN_S, LOADED.n_ctx or 0)
         steps: list[Step] = []
         spans: list[Span] = []
         who: dict[Author, int] = {}

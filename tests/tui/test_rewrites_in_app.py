@@ -173,7 +173,7 @@ def test_a_stop_asks_and_can_go_on_to_the_same_result(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text(TEXT)
     app = app_that(tmp_path, CHANGE)
-    stopping(app, 60)
+    stopping(app, 150)
 
     async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
         await rewrite(pilot, app, "a.py rename")
@@ -189,7 +189,7 @@ def test_what_there_is_of_a_stopped_rewrite_is_reviewed_and_the_rest_stays(tmp_p
     file = tmp_path / "a.py"
     file.write_text(TEXT)
     app = app_that(tmp_path, CHANGE)
-    stopping(app, 60)
+    stopping(app, 150)
 
     async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
         await rewrite(pilot, app, "a.py rename")
@@ -229,7 +229,7 @@ def test_of_several_files_a_stopped_one_is_skipped_and_the_others_follow(tmp_pat
     for name in ("a.py", "b.py"):
         (tmp_path / name).write_text(TEXT)
     app = app_that(tmp_path, CHANGE)
-    stopping(app, 60)
+    stopping(app, 150)
 
     async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
         await rewrite(pilot, app, "a.py b.py rename")
@@ -517,7 +517,7 @@ def test_nothing_is_offered_of_what_was_dropped_or_is_another_text_by_now(tmp_pa
     file = tmp_path / "a.py"
     file.write_text(TEXT)
     app = app_that(tmp_path, CHANGE)
-    stopping(app, 60)
+    stopping(app, 150)
 
     async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
         await rewrite(pilot, app, "a.py rename")
