@@ -30,6 +30,7 @@ from speculation.stats import Totals
 from speculation.types import Finish
 
 _SPARE = 32  # tokens that a rewrite needs besides the old file's, for its marks ...
+_LONGEST_TIMES, _LONGEST_MORE = 3, 1024  # a run ends by itself at so many times the file's tokens and so many more
 GROWTH = 0.05  # ... and their share of the file for what is added
 
 
@@ -94,6 +95,11 @@ class Rewriting:
     def needed_tokens(self) -> int:
         """Tokens of context that a rewrite without large additions takes."""
         return self.prompt_tokens + self.file_tokens + _SPARE + int(GROWTH * self.file_tokens)
+
+    @property
+    def longest_tokens(self) -> int:
+        """Tokens after which a run ends by itself: a model that repeats itself does not fill the context first."""
+        return _LONGEST_TIMES * self.file_tokens + _LONGEST_MORE
 
     def stop(self) -> None:
         """End after the present step, or the reading at once; what was written is kept for `go_on`."""
@@ -161,7 +167,8 @@ class Rewriting:
     def _drive(self) -> Iterator[Reading | Progress]:
         """Let the session go on with the reply, and put back what was its own."""
         session, messages, settings = self._session, self._session.messages, self._session.settings
-        ours = replace(settings, sampling=GREEDY, seed=0, stop=(self._asked.closing,))
+        longest = settings.max_tokens or self.longest_tokens
+        ours = replace(settings, sampling=GREEDY, seed=0, stop=(self._asked.closing,), max_tokens=longest)
         session.messages, session.settings = list(self._messages), ours
         if isinstance(session, ChatSession):
             session.copy_only_from(None)

@@ -64,6 +64,16 @@ def test_the_first_step_copies_the_beginning_of_the_file() -> None:
     assert progress.text == FILE.text[: len(progress.text)]
 
 
+def test_a_model_that_repeats_itself_is_ended_and_nothing_of_it_can_be_written() -> None:
+    rewriting = Rewriting(session_on(ScriptedModel(lambda old, closing: "again\n" * 10_000)), FILE, "do it")
+
+    outcome = last(rewriting.run())
+
+    assert not outcome.complete
+    assert outcome.totals.emitted == rewriting.longest_tokens
+    assert "the limit of tokens was reached" in outcome.findings[0].reason
+
+
 def test_edits_become_hunks_and_all_else_stays() -> None:
     source = source_of(joined(LINES).replace("\n", "\r\n").encode()[:-2], "a.txt")
 
@@ -136,7 +146,7 @@ def test_a_partial_outcome_shows_what_changed_so_far_and_takes_nothing_away() ->
 
 
 def test_a_full_context_cannot_go_on() -> None:
-    model = ScriptedModel(lambda text, closing: "more and more\n" * 5000)
+    model = ScriptedModel(lambda text, closing: "more and more\n" * 5000, n_ctx=9000)
 
     outcome = rewrite(FILE, model)
 
