@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speculation.accept import Rule, acceptance, gumbel, residual, rule_named
+from speculation.accept import Drawn, Rule, acceptance, gumbel, residual, rule_named
 from speculation.context import Context
 from speculation.controllers.fixed import Fixed
 from speculation.engine import EndTokens, Engine
@@ -169,8 +169,8 @@ class ArgmaxWithSoftQ(DraftModel):
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         class Greedily:
-            def draw(self, q: Distribution, position: int) -> tuple[int, Distribution]:
-                return int(q.ids[0]), q
+            def draw_several(self, q: Distribution, position: int, n: int) -> list[Drawn]:
+                return [(int(q.ids[0]), q)]
 
             def verify(self, rows: object, draft: Draft, position: int) -> None: ...
 
@@ -208,8 +208,8 @@ def test_a_residual_drawn_from_p_is_caught() -> None:
             self._rng = np.random.default_rng(seed + 10**6)
             self.judges_trees = False
 
-        def draw(self, q: Distribution, position: int) -> tuple[int, Distribution | None]:
-            return self._right.draw(q, position)
+        def draw_several(self, q: Distribution, position: int, n: int) -> list[Drawn]:
+            return self._right.draw_several(q, position, n)
 
         def verify(self, rows: Callable[[int], Distribution], draft: Draft, position: int) -> object:
             verdict = self._right.verify(rows, draft, position)

@@ -134,7 +134,7 @@ def test_leaving_the_app_keeps_the_part_says_so_and_the_next_fetch_goes_on_from_
 
     chosen = read_settings({}, {}, tmp_path)
 
-    assert command.run(SimpleNamespace(yes=False, resume=None, private=False, chosen=chosen)) == 0  # type: ignore[arg-type]
+    assert command.run(SimpleNamespace(yes=False, resume=None, private=False, chosen=chosen, endpoint=None)) == 0  # type: ignore[arg-type]
 
     said = capsys.readouterr().err.splitlines()
     assert said == [
