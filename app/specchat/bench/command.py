@@ -14,10 +14,11 @@ from datetime import datetime
 from pathlib import Path
 
 from specchat.bench import acceptance, measure, replay
+from specchat.bench.cells import shown
 from specchat.bench.data import read_data
 from specchat.bench.measure import Cell, measure_workloads, summary
 from specchat.bench.workloads import ACCEPTANCE, WORKLOADS, Workload
-from specchat.console import on_interrupt, say
+from specchat.console import say
 from specchat.errors import InputRefused, UsageError
 from specchat.exit_codes import ExitCode
 from specchat.loading import Engines
@@ -25,7 +26,6 @@ from specchat.opening import load_draft, open_here
 from specchat.session import Guess, ReplySettings
 from specchat.shelf import Shelf
 from speculation.sampling import GREEDY
-from speculation.types import Interrupted
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -60,20 +60,8 @@ def main(args: argparse.Namespace) -> int:
         guessers = _guessers(args, engines)
         settings = ReplySettings(GREEDY, seed=0, max_tokens=args.max_tokens or 120)
         say(_heading(engines))
-        cells = []
-        stopped = False
-
-        def stop() -> None:
-            nonlocal stopped
-            stopped = True
-
-        with on_interrupt(stop):
-            for cell in measure_workloads(engines, workloads, guessers, settings, args.repeat):
-                if stopped:
-                    raise Interrupted("the bench was stopped")
-                cells.append(cell)
-                if not args.json:
-                    print(_HEAD if len(cells) == 1 else "", _row(cell), sep="\n" if len(cells) == 1 else "", flush=True)
+        measured = measure_workloads(engines, workloads, guessers, settings, args.repeat)
+        cells = shown(measured, _HEAD, None if args.json else _row)
     finally:
         engines.close()
     means = summary(cells)

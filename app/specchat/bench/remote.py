@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
+from specchat.bench.cells import shown
 from specchat.bench.workloads import Workload
-from specchat.console import on_interrupt, say
+from specchat.console import say
 from specchat.dialogue import Dialogue
 from specchat.errors import InputRefused, UsageError
 from specchat.opening import open_session
@@ -45,24 +46,10 @@ def bench_server(args: argparse.Namespace, workloads: Sequence[Workload]) -> int
     if args.asserts:
         raise UsageError("--assert compares guessers, and a server does not say which of them it uses")
     session = open_session(args)
-    stopped = False
-
-    def stop() -> None:
-        nonlocal stopped
-        stopped = True
-        session.stop()
-
-    cells: list[RemoteCell] = []
     try:
         session.settings = ReplySettings(GREEDY, seed=0, max_tokens=args.max_tokens or 120)
         say(f"{session.model.name} · {session.model.where} · greedy; the server guesses as it was started")
-        with on_interrupt(stop):
-            for cell in measured(session, workloads, args.repeat):
-                if stopped:
-                    raise Interrupted("the bench was stopped")
-                cells.append(cell)
-                if not args.json:
-                    print(_HEAD if len(cells) == 1 else "", _row(cell), sep="\n" if len(cells) == 1 else "", flush=True)
+        cells = shown(measured(session, workloads, args.repeat), _HEAD, None if args.json else _row, session.stop)
     finally:
         session.close()
     for notice in session.notices:
