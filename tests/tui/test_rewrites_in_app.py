@@ -248,7 +248,7 @@ def test_a_file_that_cannot_be_completed_is_listed_and_stays(tmp_path: Path) -> 
     (tmp_path / "a.py").write_text(TEXT)
     (tmp_path / "b.py").write_text("beta = 2\n")
     app = app_that(tmp_path, lambda text, closing: "x\n" * 2000 if "line" in text else "beta = 20\n" + closing)
-    engine_of(app).n_ctx = 2500
+    engine_of(app).n_ctx = 1200
 
     async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
         await rewrite(pilot, app, "a.py b.py rename")
