@@ -15,7 +15,8 @@ test: $(VENV)/test test-models
 	$(BIN)/python -m pytest -m "not bench" $(ARGS)
 
 coverage: $(VENV)/test
-	$(BIN)/python -m pytest -q -p no:cacheprovider -m "not bench and not gguf" --cov --cov-fail-under=98 tests/speculation $(ARGS)
+	$(BIN)/python -m pytest -q -p no:cacheprovider -m "not bench and not gguf and not slow" --hypothesis-profile=coverage \
+		--cov --cov-fail-under=98 tests/speculation $(ARGS)
 
 check: $(VENV)/check
 	$(BIN)/ruff format --check .

@@ -67,6 +67,9 @@ _BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)  # widths up to each of these sh
 _RECENT, _OWN = 9, 5  # observations whose median corrects all prices, and that of one width
 _DRIFT = 1.25  # prices that moved by this factor are looked at again where nobody looked lately
 _LATELY, _ENOUGH = 16, 3  # steps; observations among them that settle a price
+# Narrow steps wait for memory, wide ones for the processor: narrow ones that became cheaper by up to a quarter say
+# nothing of wide ones that nobody has seen yet. What makes steps dearer mostly does so to all.
+_MEMORY_ALONE = 0.75
 _STALE = 64  # steps after which a width's own observations say less than everyone's
 
 
@@ -89,7 +92,9 @@ class LivePrices:
         """Seconds of a forward of n rows, as things are now."""
         seconds = self._now.get(n_rows)
         if seconds is None:
-            factor = self._factor.get(bisect_left(_BUCKETS, n_rows), self._factor.get(-1, 1.0))
+            common = self._factor.get(-1, 1.0)
+            unseen = max(common, min(1.0, common / _MEMORY_ALONE))
+            factor = self._factor.get(bisect_left(_BUCKETS, n_rows), unseen)
             seconds = self._now[n_rows] = self._table_s(n_rows) * factor
         return seconds
 

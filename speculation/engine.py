@@ -14,7 +14,7 @@ from typing import Protocol
 from speculation.accept import Rule
 from speculation.context import Context, common_prefix, recent
 from speculation.controllers.base import Controller, Plan
-from speculation.guessers.base import Chains, Checked, Guesser, Watches
+from speculation.guessers.base import Chains, Checked, Guesser, ReadsAlong, Watches
 from speculation.sampling import SamplingConfig, distribution, probabilities
 from speculation.types import (
     PLAIN,
@@ -132,6 +132,9 @@ class Engine:
         while (left := len(prompt) - 1 - self.target.n_past) > 0:
             at = self.target.n_past
             self.target.forward(prompt[at : at + min(left, self._read_at_once)], n_rows=0)
+            for guesser in self.guessers.values():
+                if isinstance(guesser, ReadsAlong):
+                    guesser.read_along(prompt[: self.target.n_past])
             yield Reading(self.target.n_past - reused, total, reused, self._clock() - started)
 
     def steps(self, *, limit: int, ends: Ends) -> Iterator[Step]:
@@ -213,6 +216,7 @@ class Engine:
             p_rejected=doubt[0],
             p_chosen=doubt[1],
             finish=finish,
+            sources=draft.sources_of(path[:kept]),
         )
         self.controller.record(step)
         return step

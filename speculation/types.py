@@ -69,14 +69,16 @@ class Draft:
 
     def trunk(self) -> Draft:
         """The chain of first children, which is a draft of the same guesser."""
-        if self.parents is None:
-            return self
+        return self if self.parents is None else self._of(self.trunk_nodes())
+
+    def trunk_nodes(self) -> list[int]:
+        """The nodes of that chain."""
         nodes, end = [], -1
-        for node, parent in enumerate(self.parents):
-            if parent == end:
+        for node in range(len(self.tokens)):
+            if self.parent(node) == end:
                 nodes.append(node)
                 end = node
-        return self._of(nodes)
+        return nodes
 
     def parent(self, node: int) -> int:
         return node - 1 if self.parents is None else self.parents[node]
@@ -112,6 +114,14 @@ class Draft:
     def source_of(self, path: Sequence[int]) -> int | None:
         """Where the first token of a path was copied from; of the first token of all where the path is empty."""
         return self.sources[path[0]] if self.sources is not None and path else self.source
+
+    def sources_of(self, path: Sequence[int]) -> tuple[int | None, ...] | None:
+        """Where each token of a path was copied from; None where they are one run behind the first, or no copies."""
+        if self.sources is None:
+            return None
+        found = tuple(self.sources[node] for node in path)
+        run = tuple(None if found[0] is None else found[0] + i for i in range(len(found)))
+        return None if found == run else found
 
     def _of(self, nodes: Sequence[int]) -> Draft:
         """The draft of these nodes alone; each needs its parent among those before it."""
@@ -172,6 +182,13 @@ class Step:
     p_chosen: float | None = None  # and of the token that it emitted instead
     finish: Finish | None = None
     probe: bool = False  # taken to learn a price, not because it looked best
+    sources: tuple[int | None, ...] | None = None  # of each accepted token, where they are no run behind `source`
+
+    def source_of(self, i: int) -> int | None:
+        """The context index that an accepted token was copied from; None for no copy."""
+        if self.sources is not None:
+            return self.sources[i]
+        return None if self.source is None else self.source + i
 
 
 class Model(Protocol):

@@ -16,6 +16,7 @@ from specchat.context_policy import CUT, Policy
 from specchat.conversation import Role
 from specchat.dialogue import Dialogue
 from specchat.errors import InputRefused
+from specchat.exactness import INEXACT
 from specchat.exit_codes import ExitCode
 from specchat.history.keeper import Keeper
 from specchat.history.wanted import kept_in
@@ -41,7 +42,7 @@ def ask(args: Namespace) -> int:
         except RemoteError as error:
             _tell_of_failure(session, str(error), as_json=args.json)
             raise
-        for notice in session.notices:
+        for notice in [*session.notices, *([] if reply.exact else [INEXACT])]:
             say(f"note: {notice}")
         if args.json:
             json.dump(as_json(session, reply), sys.stdout, ensure_ascii=False)
@@ -109,6 +110,7 @@ def as_json(session: Dialogue, reply: Reply) -> dict[str, Any]:
         "speculation": {
             "guesser": str(session.guess),
             "rule": session.settings.rule,
+            "exact": reply.exact,
             "steps": totals.steps,
             "drafted": totals.drafted,
             "checked": totals.examined,

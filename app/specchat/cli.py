@@ -34,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parsed(sys.argv[1:] if argv is None else argv)
     except UsageError as error:
         return _fail(str(error), error.exit_code)
+    except OSError as error:  # of help
+        return _unwritten(error)
     _mend_streams()
     from specchat.crash import threads_watched
     from specchat.logs import log_path, note, opened_log
@@ -71,15 +73,12 @@ def _called(args: Namespace, command: str) -> int:
         _settle(args)
         module, _, function = args.call.partition(":")
         code: int = getattr(importlib.import_module(module), function)(args)
+        sys.stdout.flush()
         return code
     except KeyboardInterrupt:
         return _fail("interrupted", ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader left; nothing more can be said there
-        return ExitCode.BROKEN_PIPE
     except OSError as error:  # what a command reads it answers for itself, so this is its output
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return _fail(f"cannot write the output: {error.strerror or error}", ExitCode.OUTPUT)
+        return _unwritten(error)
     except Exception as error:
         exit_code = _exit_code(error)
         if exit_code is None:
@@ -87,6 +86,14 @@ def _called(args: Namespace, command: str) -> int:
 
             return tell(error, command)
         return _fail(str(error), exit_code)
+
+
+def _unwritten(error: OSError) -> int:
+    """The exit code of a command whose output cannot be written; where the reader left there is nothing to say."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if isinstance(error, BrokenPipeError):
+        return ExitCode.BROKEN_PIPE
+    return _fail(f"cannot write the output: {error.strerror or error}", ExitCode.OUTPUT)
 
 
 def _settle(args: Namespace) -> None:

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:  # rich takes 50 ms to import, which `--help` and pipes need not pay
     from rich.progress import Progress, TaskID
@@ -17,6 +17,9 @@ if TYPE_CHECKING:  # rich takes 50 ms to import, which `--help` and pipes need n
 # Control characters; line separators that only some programs break at, so that lines would be counted in two ways;
 # bidirectional overrides, which make a line read as another; halves of surrogate pairs, which no terminal can be sent.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+_ENDS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 def printable(text: str) -> str:
@@ -65,12 +68,32 @@ def can_ask() -> bool:
 
 @contextmanager
 def on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
-    """While inside, Ctrl-C calls `stop` instead of raising, because an exception would be lost inside the engine."""
-    before = signal.signal(signal.SIGINT, lambda *_: stop())
+    """While inside, Ctrl-C calls `stop` instead of raising, because an exception would be lost inside the engine.
+
+    Where the end is like Ctrl-C (`end_interrupts`), that does too.
+    """
+    alike = [each for each in _ENDS if callable(signal.getsignal(each))]
+    before = {each: signal.signal(each, lambda *_: stop()) for each in (signal.SIGINT, *alike)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        _put_back(before)
+
+
+@contextmanager
+def end_interrupts() -> Iterator[None]:
+    """While inside, being asked to end, or losing the terminal, is like Ctrl-C, so that what was done is kept."""
+    wanted = [each for each in _ENDS if signal.getsignal(each) is signal.SIG_DFL]
+    before = {each: signal.signal(each, signal.default_int_handler) for each in wanted}
+    try:
+        yield
+    finally:
+        _put_back(before)
+
+
+def _put_back(handlers: dict[signal.Signals, Any]) -> None:
+    for each, handler in handlers.items():
+        signal.signal(each, handler)
 
 
 class Bar:
@@ -144,6 +167,31 @@ class Bar:
             self._progress.update(self._task, description=printable(f"{self._title}, {text}"))
 
 
+class Watched:
+    """Work whose share that is done is shown, and that Ctrl-C ends."""
+
+    def __init__(self, bar: Bar) -> None:
+        self.bar = bar
+        self.is_wanted = True
+
+    def stop(self) -> None:
+        """Let it end at its next progress."""
+        self.is_wanted = False
+
+    def progress(self, done: float) -> bool:
+        """Show the share, 0 to 1; False where the work is to end."""
+        self.bar.move_to(done)
+        return self.is_wanted
+
+
+@contextmanager
+def watched(title: str) -> Iterator[Watched]:
+    """A bar for work that tells its progress."""
+    with Bar(title, "parts") as bar, on_interrupt((work := Watched(bar)).stop):
+        bar.start(1)
+        yield work
+
+
 class ReadingBar(Bar):
     """The progress of reading a prompt; shown only where it takes long enough to be read."""
 
@@ -175,6 +223,8 @@ def figures(reply: Reply) -> str:
         parts.append(f"accepted {totals.alpha:.0%}")
     if reply.speed_up is not None:
         parts.append(f"x{reply.speed_up:.2f} est")
+    if not reply.exact:
+        parts.append("not exact")
     parts += [
         f"seed {reply.seed}",
         f"read {reply.read_tokens}, reused {reply.reused_tokens}",

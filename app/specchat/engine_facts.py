@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from specchat.conversation import Message, PromptFormat
-from speculation.llama import LlamaModel
+from specchat.reply import Guess
+from speculation.heads.head import Head
+from speculation.llama import Eagle3Layers, LlamaModel, MultiTokenLayers
 from speculation.types import Tokens
 
 
@@ -14,6 +16,10 @@ class EngineFacts:
 
     target: LlamaModel
     draft: LlamaModel | None
+    heads: dict[Guess, Head]
+    next_layer: MultiTokenLayers | None
+    why_no_next_layer: str
+    eagle3: Eagle3Layers | None
     format: PromptFormat
 
     @property
@@ -23,7 +29,23 @@ class EngineFacts:
 
     @property
     def draft_name(self) -> str | None:
-        return None if self.draft is None else self.draft.weights.name
+        """The name of the draft model, or of the EAGLE-3 head that was given in place of one."""
+        beside = self.draft or self.eagle3
+        return None if beside is None else beside.weights.name
+
+    @property
+    def own(self) -> tuple[Guess, ...]:
+        """The guessers that belong to the target and are here."""
+        given = ((Guess.MTP, self.next_layer), (Guess.EAGLE3, self.eagle3))
+        return (*self.heads, *(guess for guess, layers in given if layers is not None))
+
+    def why_without(self, guess: Guess) -> str:
+        """Why one that would belong to the target is not here."""
+        if guess is Guess.MTP:
+            return f"{self.name} has no layers for multi-token prediction: {self.why_no_next_layer}"
+        if guess is Guess.EAGLE3:
+            return f"no EAGLE-3 head is loaded for {self.name}: give its file in place of a draft model (--draft FILE)"
+        return f"{self.name} has no {guess} head: specchat heads train MODEL --kind {guess} makes one"
 
     @property
     def where(self) -> str:

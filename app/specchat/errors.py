@@ -29,6 +29,10 @@ class NotHere(Refusal):
     exit_code = ExitCode.MODEL
 
 
+class NoGuesser(NotHere, ValueError):
+    """A guesser that was chosen and is not loaded; the text says how to have it."""
+
+
 class Declined(Refusal):
     """The user said no; the text repeats what was not done."""
 

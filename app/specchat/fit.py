@@ -60,12 +60,15 @@ def needs(shape: Shape, weights: int, n_ctx: int, cache_type: str = "f16") -> Ne
     tokens = -(-n_ctx // PADDING) * PADDING
     number, of = CACHE_BYTES[cache_type]
     cache = shape.per_token * tokens * number // of
+    if shape.next_per_token:  # a cache of its own, and a state of the model for each token
+        cache += shape.next_per_token * tokens * number // of + n_ctx * shape.width * 4
     states = 1 + (states_kept(shape) if shape.can_guess else 0)
     batch = min(BATCH, n_ctx)
     logits = min(ROWS, batch) * shape.vocabulary * 4
     # The two halves of the gated layer stand side by side; the mask of the attention is made of 16-bit numbers.
     arithmetic = batch * (2 * shape.feed_forward + 2 * shape.width) * 4 + batch * tokens * 2
-    return Needs(weights, cache + shape.state * 4 * states, logits + arithmetic)
+    buffers = logits + arithmetic * (2 if shape.next_per_token else 1)
+    return Needs(weights, cache + shape.state * 4 * states, buffers)
 
 
 def states_kept(shape: Shape) -> int:

@@ -79,6 +79,11 @@ def unfinished_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return state_folder(environ) / "unfinished"
 
 
+def refused_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """What models wrote and rewrites did not use."""
+    return state_folder(environ) / "refused"
+
+
 def crash_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Reports of faults."""
     return state_folder(environ) / "crashes"

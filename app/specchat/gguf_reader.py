@@ -73,6 +73,7 @@ class Reader:
         self.tokens_at = 0  # where in the file the texts of the tokens begin
         self.vocabulary = ""  # sha256 of the texts of all tokens, each followed by NUL
         self.tensors: Counter[str] = Counter()  # of each type
+        self.rows: dict[str, int] = {}  # of each tensor, by name; the numbers of one without rows
         self.parameters = 0
         self.weight_bytes = 0
 
@@ -159,13 +160,11 @@ class Reader:
         alignment = self.whole_number("general.alignment", 32)
         if alignment <= 0 or alignment & (alignment - 1):
             raise self.broken(f"aligns its data to {alignment} bytes, which is no power of two")
-        names: set[str] = set()
         end = padded = 0  # of the data, which begins behind this table
         for _ in range(count):
             name = self._text("the name of a tensor", NAME_BYTES)
-            if name in names:
+            if name in self.rows:
                 raise self.broken(f"has the tensor {name!r} twice")
-            names.add(name)
             n_elements, n_bytes, type_name, offset = self._tensor(name)
             # Each begins where the one before it ends: nothing overlaps and nothing is hidden in between.
             if offset != padded:
@@ -184,13 +183,14 @@ class Reader:
         n_dimensions = self._number("<I", name)
         if n_dimensions > DIMENSIONS:
             raise self.broken(f"gives the tensor {name!r} {n_dimensions} dimensions")
-        n_elements, row = 1, 1
+        n_elements, row, length = 1, 1, 1
         for at in range(n_dimensions):
             length = self._number("<Q", name)
             row = length if at == 0 else row
             n_elements *= length
             if n_elements >= 1 << 63:
                 raise self.broken(f"gives the tensor {name!r} more elements than can be counted")
+        self.rows[name] = length
         kind, offset = self._number("<I", name), self._number("<Q", name)
         if kind not in TENSOR_TYPES:
             age = "a quantization that engines no longer read" if kind in REMOVED_TENSOR_TYPES else "an unknown type"

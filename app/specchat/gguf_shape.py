@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from specchat.gguf_names import GOING_BACK, HYBRID, RECURRENT
 from specchat.gguf_reader import Reader
+from speculation.next_layers import tensors_of_next_layer
 
 _Number = Callable[..., int]
 _EVERY = 4  # qwen35 and the like: one layer in so many attends to everything, where the file does not say
@@ -24,6 +25,7 @@ class Shape:
     memory: str  # "attention", "sliding window", "hybrid" or "recurrent"
     can_guess: bool  # whether it can take back what a guess got wrong, as a target
     can_draft: bool  # whether it can go back any way, as a draft model has to
+    next_per_token: int = 0  # numbers that a layer for the token after the next adds to a cache of its own
 
 
 def shape_of(reader: Reader, architecture: str) -> Shape | None:
@@ -60,6 +62,7 @@ def shape_of(reader: Reader, architecture: str) -> Shape | None:
         value = number("attention.value_length_swa", values) if inside and values else values
         per_token += key_value_heads[i] * (key + value)
     is_recurrent, is_hybrid = architecture in RECURRENT, architecture in HYBRID
+    runs_next_layer = tensors_of_next_layer(architecture, layers, number("nextn_predict_layers")) is not None
     return Shape(
         width=width,
         feed_forward=number("feed_forward_length"),
@@ -69,6 +72,7 @@ def shape_of(reader: Reader, architecture: str) -> Shape | None:
         memory="recurrent" if is_recurrent else "hybrid" if is_hybrid else "sliding window" if window else "attention",
         can_guess=not is_recurrent and (not is_hybrid or architecture in GOING_BACK),
         can_draft=not is_recurrent and not is_hybrid,
+        next_per_token=max(key_value_heads) * (head + values) if runs_next_layer else 0,
     )
 
 

@@ -9,12 +9,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specchat.catalogue import SPLIT_NAME
+from specchat.gguf_head import head_of
 from specchat.gguf_names import ARCHITECTURES, FILE_TYPES, NOT_FOR_CHAT
 from specchat.gguf_reader import BrokenFile, HeaderError, Reader, UnsupportedFile
 from specchat.gguf_shape import Shape, shape_of
 from specchat.gguf_vocabulary import Tokenizer, tokenizer_of
+from speculation.heads.eagle3 import ARCHITECTURE as EAGLE3
+from speculation.heads.eagle3 import HeadFacts
+from speculation.next_layers import tensors_of_next_layer
 
-__all__ = ["BrokenFile", "Header", "HeaderError", "UnsupportedFile", "check_usable", "read_header", "weight_bytes"]
+__all__ = [
+    "BrokenFile",
+    "Header",
+    "HeaderError",
+    "UnsupportedFile",
+    "brings_next_layer",
+    "check_usable",
+    "read_header",
+    "weight_bytes",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +48,10 @@ class Header:
     tokenizer: Tokenizer | None
     shape: Shape | None  # None where the file does not say
     split: tuple[int, int] | None  # number of this part, from 1, and how many there are
+    names: frozenset[str] = frozenset()  # of the tensors in this file
+    layers: int = 0  # of the model itself
+    next_layers: int = 0  # behind them, which guess the token after the next one
+    head: HeadFacts | None = None  # where it is no model, but an EAGLE-3 head for one
 
     def parts(self) -> list[Path]:
         """All files of the model, in order, there or not."""
@@ -68,10 +85,21 @@ def weight_bytes(header: Header) -> int:
     return header.weight_bytes + sum(read_header(path).weight_bytes for path in others)
 
 
+def brings_next_layer(header: Header) -> bool:
+    """Whether the engine can run a layer of the file that guesses. Raises BrokenFile, UnsupportedFile."""
+    needed = tensors_of_next_layer(header.architecture, header.layers, header.next_layers)
+    if needed is None:
+        return False
+    others = (path for path in header.parts() if path != header.path)
+    return needed <= header.names.union(*(read_header(path).names for path in others))
+
+
 def check_usable(header: Header) -> None:
     """Whether the engine can chat with the model. Raises UnsupportedFile."""
     problem = ""
-    if header.kind != "model" or header.architecture in NOT_FOR_CHAT:
+    if header.head is not None:
+        problem = "is an EAGLE-3 head: give it with --draft to the model that it was made for"
+    elif header.kind != "model" or header.architecture in NOT_FOR_CHAT:
         what = header.kind if header.kind != "model" else header.architecture
         problem = f"is sound, but holds no model that writes text (it is a {what})"
     elif header.split is not None and header.split[0] != 1:
@@ -96,6 +124,9 @@ def _summary(path: Path, size: int, reader: Reader) -> Header:
     common = dict(reader.tensors.most_common())
     file_type = FILE_TYPES.get(reader.whole_number("general.file_type", 999) & 1023)
     context = reader.whole_number(f"{architecture}.context_length", 0)
+    blocks, next_layers = (
+        max(reader.numbers(f"{architecture}.{key}"), default=0) for key in ("block_count", "nextn_predict_layers")
+    )
     return Header(
         path=path,
         size=size,
@@ -111,4 +142,8 @@ def _summary(path: Path, size: int, reader: Reader) -> Header:
         tokenizer=tokenizer_of(reader),
         shape=shape_of(reader, architecture),
         split=(number + 1, count) if count > 1 else None,
+        names=frozenset(reader.rows),
+        layers=max(blocks - next_layers, 0),
+        next_layers=next_layers,
+        head=head_of(reader, path.stem) if architecture == EAGLE3 else None,
     )

@@ -49,6 +49,7 @@ class Live:
     who: Mapping[Author, int]  # emitted tokens
     saved_s: float | None  # what plain decoding would have taken more; negative: less
     explanation: str  # of a change of speed; empty when there is none
+    exact: bool = True  # whether the text follows the model exactly
 
     @property
     def speed_up(self) -> float | None:
@@ -59,8 +60,12 @@ class Live:
 class LiveFigures:
     """Counts the steps of a reply."""
 
-    def __init__(self, guess: str, plain_step_s: float | None, n_ctx: int) -> None:
-        """`plain_step_s`: seconds of a plain step as far as known; the reply's own plain steps replace it."""
+    def __init__(self, guess: str, plain_step_s: float | None, n_ctx: int, *, exact: bool = True) -> None:
+        """`plain_step_s`: seconds of a plain step as far as known; the reply's own plain steps replace it.
+
+        `exact`: whether its text follows the model exactly.
+        """
+        self._exact = exact
         self._guess = guess
         self._known_plain_step_s = plain_step_s
         self._n_ctx = n_ctx
@@ -124,6 +129,7 @@ class LiveFigures:
             who=dict(who or {}),
             saved_s=None if plain_step_s is None else counted.emitted * plain_step_s - counted.seconds,
             explanation=self._explanation,
+            exact=self._exact,
         )
 
 

@@ -10,31 +10,34 @@ from time import perf_counter
 from typing import Any
 
 from specchat.conversation import PromptFormat, prompt_format
+from specchat.draft_loading import NoRoom, UnfitDraft, check_room, head_in, load_beside
 from specchat.engine_facts import EngineFacts
-from specchat.fit import CONTEXT, Needs, Plan, Room, needs, no_room_for_draft, plan_context, states_kept
+from specchat.fit import CONTEXT, Needs, Plan, Room, needs, plan_context, states_kept
 from specchat.headers import Header, HeaderError, read_header, weight_bytes
 from specchat.heads.beside import heads_beside
 from specchat.kept import Kept, as_prices, draft_price_key, price_key
 from specchat.logs import note
 from specchat.machine import free_memory, total_memory
-from specchat.pairing import CANNOT_DRAFT
+from specchat.next_layer import brings, load_next_layer
 from specchat.quantizations import dear_checks
 from specchat.reply import Guess
 from speculation.cost import CostTable, measure
 from speculation.heads.head import Head
-from speculation.llama import ENGINE_VERSION, ROLLBACK, EngineLog, LlamaModel, LlamaWeights, gpus
+from speculation.llama import (
+    ENGINE_VERSION,
+    ROLLBACK,
+    Eagle3Layers,
+    EngineLog,
+    LlamaModel,
+    LlamaWeights,
+    MultiTokenLayers,
+    gpus,
+)
 from speculation.types import SpeculationError
-from speculation.vocabulary import why_incompatible
+
+__all__ = ["EngineOptions", "Engines", "NoRoom", "UnfitDraft", "load_engines", "room_here"]
 
 MEASURING_S = 6.0  # that taking prices may take
-
-
-class UnfitDraft(SpeculationError):
-    """A draft model that cannot guess for the target; the text is the reason."""
-
-
-class NoRoom(UnfitDraft):
-    """A draft model that gives way because there is too little memory for it."""
 
 
 def room_here() -> Room:
@@ -69,45 +72,26 @@ class Engines(EngineFacts):
     room: Callable[[], Room] = room_here
     draft_step_s: float | None = None  # seconds of a token of the draft model, measured
     heads: dict[Guess, Head] = field(default_factory=dict)  # that were trained for the target
+    next_layer: MultiTokenLayers | None = None  # that its file brings
+    why_no_next_layer: str = ""
+    eagle3: Eagle3Layers | None = None  # a head that was given in place of a draft model
 
     def load_draft(self, path: Path) -> None:
-        """Load a draft model beside the target, whose cache stays. Raises UnfitDraft, NoRoom, CannotLoad."""
-        if not self.target.can_rewind:
-            raise UnfitDraft(f"{self.target.weights.name} cannot take tokens back, so nothing can guess for it")
-        self._check_room(path)
-        weights = LlamaWeights(path, self.log)
-        try:
-            reason = why_incompatible(
-                self.target.weights.vocabulary.facts(self.target.weights.name),
-                weights.vocabulary.facts(weights.name),
-            )
-            if reason is not None:
-                raise UnfitDraft(reason)
-            draft = LlamaModel(weights, self.log, n_ctx=self.target.n_ctx, **_how(self.options))
-            if not draft.rewinds_freely:
-                draft.close()
-                raise UnfitDraft(f"{weights.name} cannot draft: {CANNOT_DRAFT}")
-        except SpeculationError:
-            weights.close()
-            raise
-        self.drop_draft()
-        self.draft = draft
-        self.draft_step_s = self._draft_price(draft)
+        """Load a draft model or an EAGLE-3 head beside the target, whose cache stays.
 
-    def _check_room(self, path: Path) -> None:
-        """Let a draft model give way before the target or its context have to. Raises NoRoom."""
-        wanted = _needs(_header(path), self.options.cache_type)
-        if wanted is not None:
-            present = 0 if self.draft is None else self.draft.weights.size_bytes
-            weights = self.target.weights
-            name = path.stem
-            room = self.room()
-            free = None if room.free is None else room.free + present
-            why = no_room_for_draft(
-                name, weights.name, wanted(self.target.n_ctx), Room(free, room.total), weights.mapped_bytes
-            )
-            if why:
-                raise NoRoom(why)
+        Raises UnfitDraft, NoRoom, CannotLoad.
+        """
+        header = _header(path)
+        head = head_in(header, self.target)
+        present = sum(each.weights.size_bytes for each in (self.draft, self.eagle3) if each is not None)
+        check_room(path.stem, _needs(header, self.options.cache_type), self.target, self.room(), present)
+        found = load_beside(path, head, self.target, self.log, **_how(self.options))
+        self.drop_draft()
+        if isinstance(found, Eagle3Layers):
+            self.eagle3 = found
+        else:
+            self.draft = found
+            self.draft_step_s = self._draft_price(found)
 
     def _draft_price(self, draft: LlamaModel) -> float:
         key = draft_price_key(_price_key(draft.weights, self.options))
@@ -119,7 +103,11 @@ class Engines(EngineFacts):
         return known.forward_s(1)
 
     def drop_draft(self) -> None:
-        """Unload the draft model, if there is one."""
+        """Unload the draft model or the head, if there is one."""
+        if self.eagle3 is not None:
+            self.eagle3.close()
+            self.eagle3.weights.close()
+            self.eagle3 = None
         if self.draft is not None:
             self.draft.close()
             self.draft.weights.close()
@@ -128,6 +116,8 @@ class Engines(EngineFacts):
     def close(self) -> None:
         """Free everything."""
         self.drop_draft()
+        if self.next_layer is not None:
+            self.next_layer.close()
         self.target.close()
         self.target.weights.close()
 
@@ -149,7 +139,7 @@ def load_engines(
     started = clock()
     header = _header(path)
     plan = _plan(path.stem, header, options, room)
-    weights = LlamaWeights(path, log, progress)
+    weights = LlamaWeights(path, log, progress, with_next_layer=brings(header))
     try:
         shape = None if header is None else header.shape
         rollback = ROLLBACK if shape is None else states_kept(shape)
@@ -171,10 +161,26 @@ def load_engines(
     elif is_new and header is not None and weights.back_end == "CPU" and (hint := dear_checks(header.tensors)):
         notices.append(f"{weights.name}: {hint}")
     heads = heads_beside(target, path, notices) if cost is not None else {}
+    next_layer, why_none = (
+        load_next_layer(target, log, options.n_threads, options.cache_type)
+        if cost is not None
+        else (None, "it cannot take tokens back")
+    )
     load_s = clock() - started
     note("load", seconds=load_s, bytes=weights.size_bytes, context=target.n_ctx, threads=options.n_threads)
     return Engines(
-        target, options, log, chat_format, cost, load_s, notices=notices, prices=prices, room=room, heads=heads
+        target,
+        options,
+        log,
+        chat_format,
+        cost,
+        load_s,
+        notices=notices,
+        prices=prices,
+        room=room,
+        heads=heads,
+        next_layer=next_layer,
+        why_no_next_layer=why_none,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from specchat.console import Bar, on_interrupt, say
+from specchat.console import say, watched
 from specchat.dialogue import Dialogue
 from specchat.errors import NotHere
 from specchat.kept import kept_prices, kept_survival, kept_trials
@@ -15,7 +15,7 @@ from specchat.session import ChatSession, Guess, ReplySettings
 from specchat.settings import Settings, to_sampling_config
 from specchat.shelf import Shelf
 from specchat.trial import NOTE, tried, vouched_for
-from speculation.llama import EngineLog
+from speculation.llama import EngineLog, LlamaModel
 from speculation.types import Interrupted
 
 
@@ -36,7 +36,6 @@ def open_here(args: Namespace) -> ChatSession:
     settings = reply_settings_of(args.chosen.settings)
     shelf = Shelf()
     target = args.model or shelf.catalogue.default_target
-    guess = Guess(args.guess)
     draft = shelf.paired_draft(target)
     # The pair is fetched together at the first start, so that /guess draft works at once.
     beside = [draft] if draft is not None and args.model is None else []
@@ -45,6 +44,8 @@ def open_here(args: Namespace) -> ChatSession:
     path = harmless(shelf, shelf.locate(target, agreed=args.yes, beside=beside))
     options = EngineOptions(args.ctx, args.threads or decoding_threads(), args.cache_type)
     engines = load_with_bar(path, options)
+    chosen = args.chosen.settings_for(engines.target.weights.name).guess
+    guess, args.draft = Guess(chosen.mode), chosen.draft  # which /guess draft loads later
     try:
         session = ChatSession(engines, settings)
         session.take_up(kept_survival().get(engines.target.weights.name))
@@ -74,11 +75,14 @@ def close_session(session: Dialogue) -> None:
 def load_draft(engines: Engines, shelf: Shelf, args: Namespace) -> None:
     """Load the draft model that the arguments name or the catalogue pairs. Raises what `draft_path` and loading do."""
     target = args.model or shelf.catalogue.default_target
-    engines.load_draft(draft_path(shelf, target, args.draft, agreed=args.yes))
+    engines.load_draft(draft_path(shelf, target, args.draft, agreed=args.yes, beside=engines.target))
 
 
-def draft_path(shelf: Shelf, target: str, asked: str | None, *, agreed: bool) -> Path:
-    """The file of the draft model to use for a target. Raises NotHere where nothing is known to fit."""
+def draft_path(shelf: Shelf, target: str, asked: str | None, *, agreed: bool, beside: LlamaModel | None = None) -> Path:
+    """The file of the draft model to use for a target. Raises NotHere where nothing is known to fit.
+
+    Only where the target is loaded, `beside`, may it be an EAGLE-3 head.
+    """
     if asked in (None, "auto"):
         paired = shelf.paired_draft(target)
         if paired is None:
@@ -86,28 +90,19 @@ def draft_path(shelf: Shelf, target: str, asked: str | None, *, agreed: bool) ->
         asked = paired.id
     if asked == "none":
         raise NotHere("--guess draft needs a draft model, and --draft none forbids one")
-    return harmless(shelf, shelf.locate(str(asked), agreed=agreed))
+    return harmless(shelf, shelf.locate(str(asked), agreed=agreed), beside)
 
 
-def harmless(shelf: Shelf, path: Path) -> Path:
-    """The path to load a file by, after a trial unless somebody vouches for it. Raises what `tried` does."""
+def harmless(shelf: Shelf, path: Path, target: LlamaModel | None = None) -> Path:
+    """The path to load a file by, after a trial unless somebody vouches for it. Raises what `tried` does.
+
+    `target`: for which what the file holds would guess.
+    """
     if vouched_for(path, shelf.catalogue.models, shelf.store):
         return path
-    wanted = True
-
-    def stop() -> None:
-        nonlocal wanted
-        wanted = False
-
-    with Bar(path.name, "parts") as bar, on_interrupt(stop):
-        bar.start(1)
-        bar.note(NOTE)
-
-        def progress(done: float) -> bool:
-            bar.move_to(done)
-            return wanted
-
-        return tried(path, kept_trials(), progress)
+    with watched(path.name) as work:
+        work.bar.note(NOTE)
+        return tried(path, kept_trials(), work.progress, target)
 
 
 def reply_settings_of(settings: Settings) -> ReplySettings:
@@ -126,23 +121,15 @@ def reply_settings_of(settings: Settings) -> ReplySettings:
 
 def load_with_bar(path: Path, options: EngineOptions) -> Engines:
     """Load a target; Ctrl-C stops it. Raises CannotLoad, Interrupted."""
-    wanted = True
-
-    def stop() -> None:
-        nonlocal wanted
-        wanted = False
-
-    with Bar(f"loading {path.name}", "parts") as bar, on_interrupt(stop):
-        bar.start(1)
+    with watched(f"loading {path.name}") as work:
 
         def progress(done: float) -> bool:
-            bar.move_to(done)
             if done == 1.0:
-                bar.note("preparing")
-            return wanted
+                work.bar.note("preparing")
+            return work.progress(done)
 
         engines = load_engines(path, options, EngineLog(), progress, kept_prices())
-        if not wanted:
+        if not work.is_wanted:
             engines.close()
             raise Interrupted(f"loading {path.name} was stopped")
         return engines

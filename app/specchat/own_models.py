@@ -30,11 +30,13 @@ from specchat.hub import Repository
 from specchat.partfile import flush, locked, sync_folder
 from specchat.repositories import Spec, Variant, is_spec
 from specchat.tables import CatalogueError, Table
+from speculation.heads.eagle3 import ARCHITECTURE as EAGLE3
 
 LIST_NAME = "own.json"
 PATIENCE_S = 5.0  # with another process that changes the list
 TITLE_CHARACTERS = 60
 ROLES = ("target", "draft")
+HEAD_ROLES = ("draft",)  # of an EAGLE-3 head, which is given where a draft model is
 UNKNOWN = "unknown"  # the architecture of a model of the hub until its file is here
 
 
@@ -125,7 +127,7 @@ class OwnModels:
         return Model(
             id=str(table.values["id"]),
             title=table.text("title"),
-            roles=ROLES,
+            roles=roles_of(table.text("architecture")),
             draft=None,
             architecture=table.text("architecture"),
             context=context if isinstance(context, int) else 0,
@@ -135,6 +137,11 @@ class OwnModels:
             origin=table.text("origin"),
             place=self.folder / table.text("path"),
         )
+
+
+def roles_of(architecture: str) -> tuple[str, ...]:
+    """What a model of the user's own can be."""
+    return HEAD_ROLES if architecture == EAGLE3 else ROLES
 
 
 def model_file(quantization: str, parts: list[FilePart]) -> ModelFile:
@@ -157,12 +164,13 @@ def linked(path: Path, alias: str, taken: Collection[str], *, called: str = "") 
         problem = f"is part {header.split[0]} of {header.split[1]} under another name than NAME-00001-of-0000N.gguf"
         raise BrokenFile(path, f"{problem}: give all parts such names")
     headers = [header if place == path else _part_header(place, header) for place in places]
-    check_usable(headers[0])
+    if headers[0].head is None:
+        check_usable(headers[0])
     parts = [FilePart(place.name, each.size, "") for place, each in zip(places, headers, strict=True)]
     return Model(
         id=alias or free_name(places[0].name, taken),
         title=title_of(headers[0], called),
-        roles=ROLES,
+        roles=roles_of(headers[0].architecture),
         draft=None,
         architecture=headers[0].architecture,
         context=headers[0].context or 0,
@@ -199,8 +207,15 @@ def fetchable(
 def described(model: Model, path: Path) -> Model:
     """A fetched model with what its file says of itself. Raises HeaderError."""
     header = read_header(path)
-    check_usable(header)
-    return replace(model, title=title_of(header), architecture=header.architecture, context=header.context or 0)
+    if header.head is None:
+        check_usable(header)
+    return replace(
+        model,
+        title=title_of(header),
+        roles=roles_of(header.architecture),
+        architecture=header.architecture,
+        context=header.context or 0,
+    )
 
 
 def free_name(file_name: str, taken: Collection[str]) -> str:

@@ -11,6 +11,7 @@ from specchat.catalogue import Catalogue, Model
 from specchat.gguf_vocabulary import vocabulary_facts
 from specchat.headers import Header
 from speculation.cost import CostTable
+from speculation.heads.eagle3 import TargetFacts, why_unfit
 from speculation.theory import tokens_per_step
 from speculation.vocabulary import VocabularyFacts, why_incompatible
 
@@ -72,6 +73,7 @@ def judge(target: Side, draft: Side, catalogue: Catalogue, vocabularies: Vocabul
     rules = (
         partial(_why_target_not, target),
         partial(_why_draft_not, draft),
+        partial(_why_head_not, target, draft),
         partial(_why_size_not, target, draft),
     )
     for rule in rules:
@@ -113,6 +115,19 @@ def _why_draft_not(draft: Side) -> str:
     if (shape is not None and not shape.can_draft) or (shape is None and stateful):
         return f"{draft.name} cannot draft: {CANNOT_DRAFT}"
     return draft.trouble
+
+
+def _why_head_not(target: Side, draft: Side) -> str:
+    """Where the draft is an EAGLE-3 head, which is made for one model."""
+    head = None if draft.header is None else draft.header.head
+    header = target.header
+    if head is None or header is None or header.shape is None or header.tokenizer is None:
+        return ""
+    n_tokens = header.tokenizer.n_tokens
+    return (
+        why_unfit(TargetFacts(target.name, header.architecture, header.layers, header.shape.width, n_tokens), head)
+        or ""
+    )
 
 
 def _why_size_not(target: Side, draft: Side) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from specchat import __version__
 from specchat.bench.options import add_bench
@@ -16,6 +18,9 @@ from specchat.paths_options import add_surface
 from specchat.rewrite.options import add_commands
 from specchat.statistics.options import add_statistics
 
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
 
 def _or(word: str) -> Callable[[str], int | str]:
     """The type of a flag that takes a whole number, or the word by which settings say that there is none."""
@@ -27,6 +32,15 @@ def _or(word: str) -> Callable[[str], int | str]:
             raise argparse.ArgumentTypeError(f"{text!r} is neither a whole number nor {word}") from None
 
     return read
+
+
+class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Raises OSError for help that cannot be written, which argparse passes over."""
+        if file is None or file is not sys.stdout:
+            super()._print_message(message, file)
+        else:
+            print(message, end="", flush=True)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,13 +58,17 @@ def parser() -> argparse.ArgumentParser:
         "--endpoint", metavar="NAME|URL", help="a server instead: [endpoints.NAME] of your settings, or its address"
     )
     model.add_argument("-y", "--yes", action="store_true", help="fetch missing models without asking")
-    guess = loading.add_argument_group("guessing; it never changes the text")
-    guesses = ["auto", "draft", "lookup", "recycling", "eagle", "medusa", "off"]
+    guess = loading.add_argument_group("guessing; but for --rule typical it never changes the text")
+    guesses = ["auto", "draft", "lookup", "recycling", "eagle", "eagle3", "medusa", "mtp", "off"]
     guess.add_argument("-g", "--guess", choices=guesses, help="who guesses (auto)")
     guess.add_argument(
         "--guess-max", type=_or("auto"), metavar="N", help="longest draft of a guesser chosen by hand (auto)"
     )
-    guess.add_argument("--rule", choices=["coupled", "rejection", "block"], help="how guesses are checked (coupled)")
+    guess.add_argument(
+        "--rule",
+        choices=["coupled", "rejection", "block", "typical"],
+        help="how guesses are checked (coupled); with typical the text no longer follows the model exactly",
+    )
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS, parents=[loading])
     text = shared.add_argument_group("the reply")
     text.add_argument("-s", "--system", metavar="TEXT", help="system prompt")
@@ -71,7 +89,7 @@ def parser() -> argparse.ArgumentParser:
     )
     text.add_argument("--stop", action="append", metavar="TEXT", help="end the reply before TEXT; repeatable")
 
-    main_parser = argparse.ArgumentParser(
+    main_parser: argparse.ArgumentParser = _Parser(
         prog="specchat",
         parents=[shared],
         allow_abbrev=False,  # or an option of a command is taken for the beginning of one of these

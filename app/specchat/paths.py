@@ -48,6 +48,7 @@ def places(environ: Mapping[str, str] = os.environ) -> list[Place]:
         Place("trusted", folders.trusted_path(environ), "which settings of projects you trust", False),
         Place("undo", folders.undo_folder(environ), "files as they were before a rewrite", False),
         Place("unfinished", folders.unfinished_folder(environ), "rewrites that were cut off", False),
+        Place("refused", folders.refused_folder(environ), "rewrites that were not used", False),
         Place("crashes", folders.crash_folder(environ), "reports of faults, no text", True),
         *logs,
         Place("cache", folders.cache_folder(environ), "what is made again when it is gone", True),

@@ -13,6 +13,7 @@ from specchat.context_policy import CUT, Policy
 from specchat.dialogue import Dialogue
 from specchat.downloads import DownloadError
 from specchat.errors import InputRefused, Refusal
+from specchat.exactness import INEXACT
 from specchat.folders import history_path
 from specchat.headers import HeaderError
 from specchat.history.choosing import chosen
@@ -30,7 +31,7 @@ from specchat.template import TemplateError
 from speculation.types import Finish, SpeculationError
 
 HELP = """\
-/guess auto|draft|lookup|recycling|eagle|medusa|off   who guesses, from the next reply on
+/guess auto|draft|lookup|recycling|eagle|eagle3|medusa|mtp|off   who guesses, from the next reply on
 /stats                         what the last reply took, guesser by guesser
 /system TEXT                   the system prompt; without TEXT, none
 /new                           begin another conversation
@@ -170,9 +171,8 @@ class LineChat:
                         bar.stop()
                         sys.stdout.write("\n")
                         sys.stdout.flush()
-                        stopped = "" if event.finish else "stopped · "
-                        say(stopped + figures(event))
-                        self._tell()
+                        say(("" if event.finish else "stopped · ") + figures(event))
+                        self._tell(*([] if event.exact else [INEXACT]))
                         self._tell_of_end(event)
         except (SpeculationError, TemplateError) as error:
             say(str(error))
@@ -188,8 +188,8 @@ class LineChat:
                 raise InputRefused(CUT)
             say(f"note: {CUT}")
 
-    def _tell(self) -> None:
-        for notice in self._session.notices:
+    def _tell(self, *more: str) -> None:
+        for notice in [*self._session.notices, *more]:
             if notice not in self._told:
                 self._told.add(notice)
                 say(f"note: {notice}")
@@ -222,7 +222,7 @@ class LineChat:
             return
         try:
             session = self._session
-            if isinstance(session, ChatSession) and name == Guess.DRAFT and session.engines.draft is None:
+            if isinstance(session, ChatSession) and name == Guess.DRAFT and session.engines.draft_name is None:
                 load_draft(session.engines, Shelf(), self._args)
             session.guess = Guess(name)
             say(f"guess {name}")

@@ -84,10 +84,11 @@ class Authorship:
     def _proposed(self, step: Step, i: int) -> tuple[Author, Origin | None]:
         if i >= step.accepted:
             return Author.MODEL, None
-        if step.source is None:
+        source = step.source_of(i)
+        if source is None:
             return Author.DRAFT, None
         # A copy that applies an edit may be a few tokens off behind it; where it began is exact.
-        origin = self.origin(step.source + i)
+        origin = self.origin(source)
         return origin.author, origin
 
     def origin(self, context_index: int) -> Origin:

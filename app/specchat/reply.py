@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from specchat.remote.figures import ServerFigures
@@ -20,8 +20,14 @@ class Guess(StrEnum):
     LOOKUP = "lookup"
     RECYCLING = "recycling"
     EAGLE = "eagle"
+    EAGLE3 = "eagle3"
     MEDUSA = "medusa"
+    MTP = "mtp"
     OFF = "off"
+
+
+# Those who need something that belongs to the target: a head that was trained for it, or a layer that its file brings.
+OWN = (Guess.EAGLE, Guess.EAGLE3, Guess.MEDUSA, Guess.MTP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +69,16 @@ class Reply:
     server: ServerFigures | None = (
         None  # of a server that wrote it, which tells no steps; then the rest is what it said
     )
+    exact: bool = True  # whether its text follows the model exactly, see `specchat.exactness`
 
     @property
     def speed_up(self) -> float | None:
         """Estimated speed over plain decoding; None from too few steps."""
         return self.totals.speed_up(self.plain_step_s)
+
+    def behind(self, begun: Reply | None) -> Reply:
+        """This reply as what goes on with another: not exact where that was not."""
+        return self if begun is None or begun.exact else replace(self, exact=False)
 
 
 @dataclass(frozen=True, slots=True)

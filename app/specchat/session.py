@@ -12,9 +12,13 @@ import numpy as np
 from specchat.conversation import Message, Role
 from specchat.detokenize import ReplyText
 from specchat.dialogue import Dialogue, Event, joined
+from specchat.errors import NoGuesser
+from specchat.exactness import follows_exactly
 from specchat.loading import Engines
 from specchat.logs import note_reply
-from specchat.reply import Checked, Guess, Reply, ReplySettings, Wrote
+from specchat.own_guessers import DRAFT_MIN_P, OwnGuessers
+from specchat.reply import OWN, Checked, Guess, Reply, ReplySettings, Wrote
+from specchat.shadow import Shadow, Written, was_idle, written
 from speculation.accept import rule_named
 from speculation.context import common_prefix
 from speculation.controllers.adaptive import Adaptive
@@ -24,16 +28,14 @@ from speculation.cost import CostTable
 from speculation.engine import ContextFull, EndTokens, Engine, Reading
 from speculation.guessers.base import Guesser
 from speculation.guessers.draft_model import DraftModel
+from speculation.guessers.extending import Extending
 from speculation.guessers.leftovers import Leftovers
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.guessers.recycling import Recycling
-from speculation.guessers.trained_head import TrainedHead
-from speculation.llama import LlamaModel
 from speculation.stats import Totals, totals
 from speculation.types import CannotRewind, Interrupted, State, Step, Tokens
 
 READ_ROWS = 32  # tokens from which a forward says how fast a prompt is read
-DRAFT_MIN_P = 0.4  # a draft model that believes less in its own token stops there
 
 
 class ChatSession(Dialogue):
@@ -49,10 +51,11 @@ class ChatSession(Dialogue):
         self._lookup = PromptLookup()
         self._recycling = Recycling()
         self._leftovers = Leftovers()
-        self._heads: dict[str, TrainedHead] = {}
+        self._own = OwnGuessers(engines)
+        self._shadow = Shadow()
         self._checking = False
         self._auto: Adaptive | None = None
-        self._auto_draft: LlamaModel | None = None  # the draft model that it knows of
+        self._auto_knows: object = None  # the draft model and the head that it has a price for
         self._pace: float | None = None  # tokens a second of the last reading that was long enough to tell
         rule = rule_named(settings.rule, settings.seed or 0)
         self._engine = Engine(engines.target, {}, Fixed(), rule, settings.sampling, clock)
@@ -67,7 +70,7 @@ class ChatSession(Dialogue):
     def guess(self) -> Guess:
         """Who guesses. A change takes hold at the next step, also in the middle of a reply.
 
-        Raises CannotRewind where the target cannot take a guess back, ValueError without the draft model or the head.
+        Raises CannotRewind where the target cannot take a guess back, NoGuesser without the draft model or the head.
         """
         return self._guess
 
@@ -77,10 +80,11 @@ class ChatSession(Dialogue):
             name = self.engines.target.weights.name
             raise CannotRewind(f"{name} cannot take tokens back, so nothing can guess for it")
         if guess is Guess.DRAFT and self.engines.draft is None:
-            raise ValueError("no draft model is loaded")
-        if guess in (Guess.EAGLE, Guess.MEDUSA) and guess not in self.engines.heads:
-            name = self.engines.name
-            raise ValueError(f"{name} has no {guess} head: specchat heads train MODEL --kind {guess} makes one")
+            if self.engines.eagle3 is None:
+                raise NoGuesser("no draft model is loaded")
+            guess = Guess.EAGLE3  # whose head was given in place of one
+        if guess in OWN and guess not in self.engines.own:
+            raise NoGuesser(self.engines.why_without(guess))
         self._guess = guess
         self._equip()
 
@@ -127,6 +131,11 @@ class ChatSession(Dialogue):
         self._engine.adopt(tokens)
 
     @property
+    def follows_exactly(self) -> bool:
+        """Whether the text of the next reply will follow the model exactly."""
+        return follows_exactly(self.settings.rule, self.settings.sampling.temperature)
+
+    @property
     def reading_pace(self) -> float | None:
         """Tokens a second of reading a prompt: as last seen, or by the price list; None where nothing is known."""
         if self._pace is not None or self.engines.cost is None:
@@ -166,6 +175,15 @@ class ChatSession(Dialogue):
         prompts = [self.engines.format.prompt(way) for way in ways]
         sure = common_prefix(prompts[0], prompts[1])
         return self._read_ahead(prompts[0][: sure + 1])  # the engine leaves the last token for the first step
+
+    def shadow(self) -> Iterator[int]:
+        """Let a draft model that sat idle read the last reply, so that `auto` knows what it would have been worth.
+
+        Yields how many tokens were compared, a batch at a time. The conversation stays as it is. A stop ends it, and
+        the next call goes on there. Raises SpeculationError.
+        """
+        self._stop = False
+        return self._read_shadow()
 
     def check(self, asked: Sequence[Message], tokens: Sequence[int], seed: int) -> Iterator[Event | Checked]:
         """Write the reply to some messages again without guesses, up to the first token that differs: then `Checked`.
@@ -217,6 +235,7 @@ class ChatSession(Dialogue):
             prompt = np.concatenate([prompt, np.asarray(begun_ids, dtype=np.int32)])
         seed = secrets.randbits(32) if seed is None else seed
         self._prepare(seed)
+        exact = self.follows_exactly
         written = ReplyText(vocabulary.piece, vocabulary.ends, self.settings.stop)
         steps: list[Step] = []
         started = self._clock()
@@ -244,9 +263,32 @@ class ChatSession(Dialogue):
             read_s=read_s,
             first_token_s=first_token_s,
             plain_step_s=self._plain_step_s(counted),
+            exact=exact,
         )
         note_reply(self.last_reply)
+        self._shadow.take(self._unread(len(prompt), steps, seed))
         yield self.last_reply
+
+    def _unread(self, prompt_tokens: int, steps: Sequence[Step], seed: int) -> Written | None:
+        """The last reply, where a draft model had next to no part in it and can tell what it would have proposed."""
+        draws_alike = self.settings.rule == "coupled" or self._engine.sampling.temperature == 0
+        wanted = self._guess is Guess.AUTO and self._draft is not None and was_idle(self._draft.name, steps)
+        if not (steps and draws_alike and wanted):
+            return None
+        return written(self._engine.context.tokens.copy(), prompt_tokens, steps, self._engine.sampling, seed)
+
+    def _read_shadow(self) -> Iterator[int]:
+        draft, cost = self._draft, self.engines.cost
+        if draft is None or cost is None or self._guess is not Guess.AUTO:
+            return
+        self._watch(lambda: self._stop)
+        try:
+            for compared in self._shadow.read(draft, self._adaptive(cost)):
+                yield compared
+                if self._stop:
+                    return
+        finally:
+            self._watch(None)
 
     def _read_ahead(self, prompt: Tokens) -> Iterator[Reading]:
         self._watch(lambda: self._stop)
@@ -321,7 +363,10 @@ class ChatSession(Dialogue):
                 self._draft = DraftModel(draft, self.settings.sampling, self.engines.target.n_vocab, DRAFT_MIN_P)
             self._draft.sampling = self.settings.sampling
             guessers[self._draft.name] = self._draft
-        guessers |= self._equip_free() | self._equip_heads()
+        guessers |= {**self._equip_free(), **self._equip_own()}
+        if self._guess is Guess.AUTO:  # a guesser that was chosen by hand guesses alone
+            lookup = self._lookup
+            guessers = {name: each if each is lookup else Extending(each, lookup) for name, each in guessers.items()}
         self._engine.guessers = guessers
         self._engine.controller = self._controller(guessers)
 
@@ -333,16 +378,10 @@ class ChatSession(Dialogue):
             return {}
         return {self._recycling.name: self._recycling, self._leftovers.name: self._leftovers}
 
-    def _equip_heads(self) -> dict[str, TrainedHead]:
-        """The trained heads that may guess now; without any the target keeps its states to itself."""
-        engines = self.engines
-        for kind, head in engines.heads.items():
-            if kind not in self._heads:
-                self._heads[kind] = TrainedHead(head, engines.target, self.settings.sampling, DRAFT_MIN_P)
-            self._heads[kind].sampling = self.settings.sampling
-        wanted = self._heads if self._guess in (Guess.AUTO, *self._heads) and not self._checking else {}
-        engines.target.keeps_hidden = bool(wanted)
-        return dict(wanted)
+    def _equip_own(self) -> Mapping[str, Guesser]:
+        """The guessers that belong to the target and may guess now."""
+        wanted = OWN if self._guess is Guess.AUTO else (self._guess,)
+        return self._own.equipped(self.settings.sampling, () if self._checking else wanted)
 
     def _controller(self, guessers: Mapping[str, Guesser]) -> Controller:
         name, cost = str(self._guess), self.engines.cost
@@ -354,7 +393,8 @@ class ChatSession(Dialogue):
             return auto
         if name in guessers and self.settings.guess_max is None:
             along = (self._leftovers.name,) if self._guess is Guess.RECYCLING else ()
-            return Adaptive(cost, self._draft_step_s(cost), heads=self._head_steps_s(), insist=name, along=along)
+            own = self._own.steps_s(self._clock)
+            return Adaptive(cost, self._draft_step_s(cost), heads=own, insist=name, along=along)
         return Fixed(name, self.settings.guess_max or 0) if name in guessers else Fixed()
 
     def _draft_step_s(self, cost: CostTable) -> float | None:
@@ -364,15 +404,12 @@ class ChatSession(Dialogue):
             return self.engines.draft_step_s
         return draft.weights.size_bytes / self.engines.target.weights.size_bytes * cost.forward_s(1)
 
-    def _head_steps_s(self) -> dict[str, float]:
-        """Seconds of a token of each trained head, measured; what happens refines it."""
-        return {name: head.token_s(self._clock) for name, head in self._heads.items()}
-
     def _adaptive(self, cost: CostTable) -> Adaptive:
         """The controller of `auto`: one for the session, so that it keeps what it learned, anew for another draft."""
-        if self._auto is None or self._auto_draft is not self.engines.draft:
-            self._auto = Adaptive(cost, self._draft_step_s(cost), heads=self._head_steps_s())
-            self._auto_draft = self.engines.draft
+        loaded = (self.engines.draft, self.engines.eagle3)
+        if self._auto is None or self._auto_knows != loaded:
+            self._auto = Adaptive(cost, self._draft_step_s(cost), heads=self._own.steps_s(self._clock))
+            self._auto_knows = loaded
         return self._auto
 
 

@@ -16,18 +16,22 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
+from types import MappingProxyType
 from typing import IO, Any
 
 from specchat.catalogue import Model
 from specchat.console import size
 from specchat.downloads import Store
+from specchat.headers import brings_next_layer, check_usable, read_header
 from specchat.kept import Kept
 from specchat.own_models import linked
 from specchat.workers import worker_command
-from speculation.llama import ENGINE_VERSION
+from speculation.heads.eagle3 import ARCHITECTURE as EAGLE3
+from speculation.heads.eagle3 import why_unfit
+from speculation.llama import ENGINE_VERSION, LlamaModel, target_facts
 from speculation.types import CannotLoad, Interrupted
 
 WORKER = Path(__file__).with_name("trial_worker.py")
@@ -58,10 +62,11 @@ def vouched_for(path: Path, models: Iterable[Model], store: Store) -> bool:
     return any(not model.origin and store.path(model) == path for model in models)
 
 
-def tried(path: Path, passes: Kept, progress: Callable[[float], bool]) -> Path:
+def tried(path: Path, passes: Kept, progress: Callable[[float], bool], target: LlamaModel | None = None) -> Path:
     """The path to load a model by, once its header is sound and a trial has passed, now or earlier.
 
-    `progress` hears 0..1 and may return False to stop. Raises HeaderError, CannotLoad, Interrupted.
+    `progress` hears 0..1 and may return False to stop. An EAGLE-3 head is tried beside the `target` that it would guess
+    for, and refused without. Raises HeaderError, CannotLoad, Interrupted.
     """
     key = str(path.absolute())
     if (known := _passed(passes.get(key))) is not None:
@@ -69,15 +74,45 @@ def tried(path: Path, passes: Kept, progress: Callable[[float], bool]) -> Path:
     model = linked(path, "trial", ())  # reads the header of each part
     assert model.place is not None
     files = [model.place.with_name(part.name) for part in model.file.parts]
+    more: dict[str, Any] = {}
+    if model.architecture == EAGLE3:
+        key, more = _beside(model.place, target)
+        if (known := _passed(passes.get(key))) is not None:
+            return known
+        files.append(Path(more["target"]))
+    elif brings_next_layer(read_header(model.place)):
+        more["next_layer"] = True
     before = [_identity(file) for file in files]
-    try_out(model.place, Limits.of(model.file.size), progress)
+    try_out(model.place, Limits.of(sum(file.stat().st_size for file in files)), progress, WORKER, more)
     if before == [_identity(file) for file in files]:
         passes.put(key, {"engine": ENGINE_VERSION, "files": before})
     return model.place
 
 
-def try_out(path: Path, limits: Limits, progress: Callable[[float], bool], worker: Path = WORKER) -> None:
-    """Load a file in a child process, decode with it, and end the process. Raises CannotLoad, Interrupted."""
+def _beside(place: Path, target: LlamaModel | None) -> tuple[str, dict[str, Any]]:
+    """By what a trial of a head is known, and what it takes beside the file. Raises CannotLoad, HeaderError."""
+    header = read_header(place)
+    if target is None or header.head is None:
+        check_usable(header)
+        raise CannotLoad(f"cannot use {place} by itself")
+    if reason := why_unfit(target_facts(target), header.head):  # over which the engine would end the process
+        raise CannotLoad(reason)
+    model = target.weights.path.absolute()
+    return f"{place.absolute()} beside {model}", {"target": str(model), "head": asdict(header.head)}
+
+
+def try_out(
+    path: Path,
+    limits: Limits,
+    progress: Callable[[float], bool],
+    worker: Path = WORKER,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Load a file in a child process, decode with it, and end the process. Raises CannotLoad, Interrupted.
+
+    `more` of the request: the target of a head and what the header of the head says, or that the file brings a layer
+    for the token after the next one, which is tried too.
+    """
     with tempfile.TemporaryFile() as log:
         try:
             child = _started(worker, log)
@@ -85,7 +120,7 @@ def try_out(path: Path, limits: Limits, progress: Callable[[float], bool], worke
             raise CannotLoad(f"{path.name} cannot be tried in a process of its own: {error}") from error
         heard = _Heard(child)
         try:
-            heard.ask({"path": str(path), "search": [each for each in sys.path if each]})
+            heard.ask({"path": str(path), "search": [each for each in sys.path if each], **more})
             answer = _watch(child, heard, path, limits, progress)
         finally:
             child.kill()

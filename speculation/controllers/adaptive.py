@@ -22,7 +22,8 @@ from speculation.types import PLAIN, Draft, Step
 # What a guess must promise beyond its price, as a share of the price. The best of many estimates is an overestimate,
 # and where checks are dear (a CPU) the open text in between must not pay for it. Where they are cheap it is nothing.
 _MARGIN = 0.2
-_LONGEST_DRAFT = 16  # tokens of a draft model in a step
+_LONGEST_DRAFT = 16  # tokens in a row of a guesser whose tokens have a price, when it is priced,
+_LARGEST_DRAFT = 63  # and tokens of its drafts
 
 _ALPHA = 0.7  # of a draft model that has not been seen at work: the chance that a token of its is accepted
 _ALPHA_STRENGTH = 8.0  # examined tokens that this weighs
@@ -36,7 +37,9 @@ _PAUSE, _LONGEST_PAUSE = 32, 512  # plain steps
 _NAMES = {
     "draft": "the draft model",
     "eagle": "the EAGLE head",
+    "eagle3": "the EAGLE-3 head",
     "medusa": "the Medusa heads",
+    "mtp": "multi-token prediction",
     "recycling": "likely here before",
     "leftovers": "left over from a rejected guess",
 }
@@ -64,11 +67,19 @@ class _Drafter:
         self._accepted *= _ALPHA_KEEP
         self._examined *= _ALPHA_KEEP
 
-    def observe(self, step: Step, beside: int) -> None:
-        """Learn from a step of this guesser, in which so many tokens were second candidates."""
-        self._accepted += step.accepted
-        self._examined += step.examined
-        self._seconds.append(step.draft_s / max(1, step.drafted - beside))
+    def observe(self, step: Step, drafted: float, longest: int | None) -> None:
+        """Learn from a step of this guesser, in which drafting took the time of so many tokens.
+
+        `longest`: tokens in a row that were drafted, where copies may stand behind them.
+        """
+        longest = step.drafted if longest is None else longest
+        self.count(min(step.accepted, longest), min(step.examined, longest))
+        self._seconds.append(step.draft_s / drafted)
+
+    def count(self, accepted: int, examined: int) -> None:
+        """Learn that so many tokens were accepted of those that were looked at."""
+        self._accepted += accepted
+        self._examined += examined
 
 
 class Adaptive:
@@ -132,10 +143,9 @@ class Adaptive:
         """A draft model may go on as long as each token is worth its price; a candidate is there already."""
         if draft is not None:
             return Plan(best.guesser, best.k, draft, reason, considered)
-        k = min(room, _LONGEST_DRAFT)
         drafter = self._drafters[best.guesser]
-        self._stopping = Stopping(self._prices, drafter.token_s, drafter.alpha)
-        return Plan(best.guesser, k, None, reason, considered, self._stopping)
+        self._stopping = Stopping(self._prices, drafter.token_s, drafter.alpha, best.tokens_per_s)
+        return Plan(best.guesser, min(room, _LARGEST_DRAFT), None, reason, considered, self._stopping)
 
     def _insisted(self, found: Iterable[Draft], guessers: Mapping[str, Guesser], room: int, plain: Priced) -> Plan:
         offers: list[tuple[Priced, Draft | None]] = [
@@ -154,6 +164,21 @@ class Adaptive:
         considered = (plain, *(priced for priced, _ in offers))
         return self._carried_out(best, draft, _reason(best, draft, plain.seconds), considered, room)
 
+    def take_up(self, guesser: str, held: Iterable[bool]) -> None:
+        """Learn whether tokens that a guesser would have drafted held, each as if it had been a step."""
+        if (drafter := self._drafters.get(guesser)) is not None:
+            for each in held:
+                drafter.fade()
+                drafter.count(accepted=int(each), examined=1)
+
+    def promises(self, guesser: str) -> bool:
+        """Whether a guesser whose tokens have a price would be worth it now, as far as is known."""
+        drafter = self._drafters.get(guesser)
+        if drafter is None:
+            return False
+        reaches = accumulate(repeat(drafter.alpha, _LONGEST_DRAFT), mul)
+        return self._best(guesser, reaches, self._prices.forward_s(1), drafter.token_s).k > 0
+
     def record(self, step: Step) -> None:
         """Learn what the step took and what it was worth."""
         self._prices.observe(step.drafted + 1, step.verify_s + step.accept_s)
@@ -164,7 +189,9 @@ class Adaptive:
             self._paused = max(0, self._paused - 1)
             return
         if step.guesser in self._drafters:
-            self._drafters[step.guesser].observe(step, 0 if self._stopping is None else self._stopping.beside)
+            stopping = self._stopping
+            drafted, longest = (step.drafted, None) if stopping is None else (stopping.drafted, stopping.alone)
+            self._drafters[step.guesser].observe(step, drafted, longest)
         expected_s = self._prices.forward_s(step.drafted + 1)
         # One step that took a hundred times longer says nothing about guessing.
         seconds = step.draft_s + min(step.verify_s + step.accept_s, 3 * expected_s)

@@ -1,52 +1,85 @@
-"""When a draft model stops, and where it offers a second candidate, at today's prices."""
+"""How far and how wide a draft grows that is written a token at a time, at today's prices."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from speculation.cost import LivePrices
 
-_AHEAD = 8  # tokens that the stopping rule looks ahead
+_AHEAD = 8  # tokens that are looked ahead
 
 
 class Stopping:
-    """Go on while the next tokens bring more a second than the step so far.
+    """Go on while the next tokens bring more a second than the step so far, and no less than it is expected to.
 
     Looks a few tokens ahead, because the time of a forward is a staircase: a stair is worth climbing when the flat
     behind it is long enough. Plain decoding is the least that a token has to bring.
     """
 
-    def __init__(self, prices: LivePrices, token_s: float, alpha: float) -> None:
-        """`token_s`: seconds of a drafted token; `alpha`: the chance of the first one, which is drafted unasked."""
-        self.beside = 0  # second candidates so far, which took a row, but no drafting
+    def __init__(self, prices: LivePrices, token_s: float, alpha: float, speed: float = 0.0) -> None:
+        """`token_s`: seconds of a drafted token; `alpha`: the chance of one of which nothing is known yet.
+
+        `speed`: tokens that a second of this step will bring by all that is known. What is proposed early is not taken
+        back, so it has to be worth what the whole step will be.
+        """
+        self.drafted = 1.0  # what was drafted, in tokens: the first is drafted unasked, and several at once cost less
+        self.alone: int | None = None  # tokens in a row that were drafted, where copies may stand behind them
         self._forward_s = prices.forward_s
         self._token_s = token_s
-        self._plain_s = prices.forward_s(1)
-        self._expected = 1.0 + alpha
-        self._before = alpha
+        self._alpha = alpha
+        self._least = max(speed, 1.0 / prices.forward_s(1))
+        self._rows = 1
+        self._expected = 1.0
 
-    def __call__(self, drafted: int, together: float) -> bool:
-        """Whether another token is worth drafting; `together`: the chance that it and the `drafted` before it hold."""
-        rows = drafted + self.beside + 1
-        price = self._price(rows, drafted)
-        chance = min(0.99, together / self._before) if self._before > 0 else 0.0
-        gain, ahead = 0.0, together
+    def rows(self, reaches: Sequence[float]) -> int:
+        """The number of candidates that brings most, with what would follow the first of them; at first one or more."""
+        offered = [(reach, True) for reach in reaches]
+        follow = [(reaches[0] * self._alpha**more, False) for more in range(1, _AHEAD)]
+        price, before = self._price(), self._forward_s(self._rows)
+        most, n = 0.0, int(self._rows == 1)
+        for nodes in (offered, sorted(offered + follow, key=lambda node: -node[0])):
+            gain, known = 0.0, 0
+            for more, (reach, is_offered) in enumerate(nodes, 1):
+                gain += reach
+                known += is_offered
+                drafting = (more - known) * self._token_s
+                net = gain - price * (self._forward_s(self._rows + more) - before + drafting)
+                if net > most:
+                    most, n = net, known
+        self._rows += n
+        self._expected += sum(reaches[:n])
+        return n
+
+    def behind(self, reaches: Sequence[float], beside: float) -> int:
+        """All nodes behind which a token brings more than its row and its share, if together they pay for drafting."""
+        price, before = self._price(), self._forward_s(self._rows)
+        row = price * (self._forward_s(self._rows + _AHEAD) - before) / _AHEAD
+        further = [reach * self._alpha - row - price * self._token_s * beside for reach in reaches[1:]]
+        paying = [gain for gain in further if gain > 0.0]
+        gain = most = 0.0
         for more in range(1, _AHEAD + 1):
-            gain += ahead
-            ahead *= chance
-            if gain >= price * (self._forward_s(rows + more) - self._forward_s(rows) + more * self._token_s):
-                self._expected += together
-                self._before = together
-                return True
-        return False
+            gain += reaches[0] * self._alpha**more
+            most = max(most, gain - price * (self._forward_s(self._rows + more) - before + (more - 1) * self._token_s))
+        if most + sum(paying) <= price * self._token_s:
+            return 0
+        self.drafted += 1.0 + beside * len(paying)
+        return 1 + len(paying)
 
-    def widen(self, reach: float, drafted: int) -> bool:
-        """Whether a second candidate of this reach is worth its row beside the last of `drafted` tokens."""
-        rows = drafted + self.beside + 1
-        if reach < self._price(rows, drafted) * (self._forward_s(rows + 1) - self._forward_s(rows)):
-            return False
-        self._expected += reach
-        self.beside += 1
-        return True
+    def lengthen(self, reaches: Sequence[float], drafted: int) -> int:
+        """The number of tokens of a chain that brings most behind `drafted` ones, where each costs its row alone."""
+        price, before = self._price(), self._forward_s(self._rows)
+        gain = most = 0.0
+        n = 0
+        for more, reach in enumerate(reaches, 1):
+            gain += reach
+            net = gain - price * (self._forward_s(self._rows + more) - before)
+            if net > most:
+                most, n = net, more
+        if n:
+            self.alone = drafted
+            self._rows += n
+        return n
 
-    def _price(self, rows: int, drafted: int) -> float:
+    def _price(self) -> float:
         """Tokens that a second has to bring."""
-        return max(self._expected / (self._forward_s(rows) + drafted * self._token_s), 1.0 / self._plain_s)
+        return max(self._expected / (self._forward_s(self._rows) + self.drafted * self._token_s), self._least)

@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from speculation.accept import Rule
 from speculation.context import Context
-from speculation.types import Draft, Logits
+from speculation.types import Draft, Logits, Tokens
 
-# How many tokens are drafted, the chance that all of them and the next one are accepted -> whether that is worth it.
-KeepOn = Callable[[int, float], bool]
+
+class KeepOn(Protocol):
+    """Says what is worth its price while a draft grows, depth by depth. A reach is a node's chance to be accepted."""
+
+    def rows(self, reaches: Sequence[float]) -> int:
+        """How many of these candidates to propose, the likeliest first. Asked before any of them is drawn."""
+        ...
+
+    def behind(self, reaches: Sequence[float], beside: float) -> int:
+        """Behind how many of these nodes to guess on, all at once, the likeliest first.
+
+        `beside`: what each after the first adds to the time of drafting, as a share of the first one's.
+        """
+        ...
+
+
+class _OneByOne:
+    """Never more than one candidate, by the prices of another."""
+
+    def __init__(self, keep_on: KeepOn) -> None:
+        self._keep_on = keep_on
+
+    def rows(self, reaches: Sequence[float]) -> int:
+        return self._keep_on.rows(reaches[:1])
+
+    def behind(self, reaches: Sequence[float], beside: float) -> int:
+        return self._keep_on.behind(reaches[:1], beside)
 
 
 @runtime_checkable
-class Widens(Protocol):
-    """A `KeepOn` that also prices candidates beside one that is drafted anyway."""
+class Lengthens(KeepOn, Protocol):
+    """One that also prices tokens which cost their rows alone."""
 
-    def widen(self, reach: float, drafted: int) -> bool:
-        """Whether a second candidate that is accepted with this chance is worth its row, beside the last of so many.
-
-        Asked before either is drawn.
-        """
+    def lengthen(self, reaches: Sequence[float], drafted: int) -> int:
+        """How many of a chain of tokens, given by their reaches, are worth their rows behind so many drafted ones."""
         ...
+
+
+class _OneByOneLengthening(_OneByOne):
+    """The same where drafts may be lengthened."""
+
+    def __init__(self, keep_on: Lengthens) -> None:
+        super().__init__(keep_on)
+        self.lengthen = keep_on.lengthen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +75,15 @@ class Watches(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsAlong(Protocol):
+    """A guesser that takes up a prompt while the target reads it, so that its first guess does not have to."""
+
+    def read_along(self, tokens: Tokens) -> None:
+        """See the tokens that the target's cache holds. Raises SpeculationError."""
+        ...
+
+
 class Guesser(Protocol):
     """Anything that proposes tokens. Whatever it proposes, the text stays the target's."""
 
@@ -58,7 +97,7 @@ class Guesser(Protocol):
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         """At most k tokens to follow the context. An empty draft is an answer.
 
-        A guesser whose tokens have a price asks `keep_on` before each one after the first; others ignore it.
+        A guesser whose tokens have a price asks `keep_on` how far and how wide to go; others ignore it.
         """
         ...
 
@@ -74,5 +113,5 @@ class Chains:
         return tuple(draft.trunk() for draft in self._guesser.candidates(context, k))
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
-        narrow = None if keep_on is None else lambda drafted, together: keep_on(drafted, together)  # never widens
+        narrow = _OneByOneLengthening(keep_on) if isinstance(keep_on, Lengthens) else keep_on and _OneByOne(keep_on)
         return self._guesser.propose(context, k, rule, narrow).trunk()

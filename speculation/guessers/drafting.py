@@ -1,23 +1,50 @@
-"""Drafts that are written a token at a time by something that knows how sure it is, and is told what it costs.
+"""Drafts that are written by something that knows how sure it is of each token, and is told what tokens cost.
 
-Where it is not sure of its token and a row costs little, a second one is offered beside it.
+They grow depth by depth. Where a row costs little, less likely candidates are offered beside the best one, and where
+drafting costs little, guesses go on behind several of them at once (Li et al. 2024, 2406.16858, with measured prices).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from speculation.accept import Rule
+from speculation.accept import Drawn, Rule
 from speculation.confidence import Confidence
 from speculation.context import Context, recent
-from speculation.guessers.base import KeepOn, Widens
+from speculation.guessers.base import KeepOn
+from speculation.guessers.growing import ROOT, Growing
 from speculation.sampling import SamplingConfig, distribution, leading, probabilities
-from speculation.types import Distribution, Draft, Row, Tokens, point_mass
+from speculation.types import Distribution, Draft, Logits, Row, Tokens, point_mass
 
 After = Callable[[int], Row | None]  # the row behind one more drafted token; None where there is none
+# Which rows of the last call some drafted tokens were taken from, and the tokens -> the rows behind them, one for each
+# or one for all; None where there are none.
+Behind = Callable[[Sequence[int], Sequence[int]], Logits | None]
+
+_CANDIDATES = 12  # of a row that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a row offers: candidates by rank, before any of them is drawn."""
+
+    q: Distribution
+    others: tuple[int, ...]  # the best tokens that q cannot yield
+    ps: tuple[float, ...]  # how sure the writer is of the best tokens,
+    chances: tuple[float, ...]  # and what that is worth
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A node with what may follow it."""
+
+    node: int
+    path: tuple[int, ...]  # the tokens up to it
+    look: _Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,28 +52,7 @@ class _Drafted:
     """A draft that was handed out: where in the context it would stand, and how sure its writer was of each token."""
 
     start: int = 0
-    tokens: tuple[int, ...] = ()
-    sure: tuple[float, ...] = ()
-    seconds: tuple[tuple[int, float] | None, ...] = ()  # the token offered beside each, and how sure it was of that
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """A drafted token in the tree."""
-
-    token: int
-    parent: int
-    chance: float
-    q: Distribution | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Second:
-    """A candidate beside the best one."""
-
-    token: int
-    p: float
-    chance: float
+    candidates: Mapping[int, Sequence[tuple[int, int, float]]] = field(default_factory=dict)  # node, token, p; by rank
 
 
 class Drafting:
@@ -60,7 +66,7 @@ class Drafting:
         self.name = name
         self.sampling = sampling
         self.confidence = Confidence()
-        self.second_confidence = Confidence(least=0.02, slope=0.7)  # of a second candidate
+        self._worth = (self.confidence, Confidence(least=0.02, slope=0.7), Confidence(least=0.01, slope=0.6))  # by rank
         self._min_p = min_p
         self._ids = ids
         self._columns = {} if ids is None else {int(token): column for column, token in enumerate(ids)}
@@ -76,76 +82,111 @@ class Drafting:
         after: After,
         n_columns: int | None = None,
     ) -> Draft:
-        """Up to k tokens drawn as the rule wants, from `row` and what comes after each of them.
+        """As `grow`, for a writer that goes on behind one token at a time: the likeliest."""
 
-        Of the columns only the first `n_columns` are proposed.
+        def behind(at: Sequence[int], tokens: Sequence[int]) -> Logits | None:
+            following = after(tokens[0])
+            return None if following is None else following[np.newaxis]
+
+        return self.grow(context, k, rule, keep_on, row, behind, most=1, n_columns=n_columns)
+
+    def grow(
+        self,
+        context: Context,
+        k: int,
+        rule: Rule,
+        keep_on: KeepOn | None,
+        row: Row,
+        behind: Behind,
+        *,
+        most: int | None = None,
+        beside: float = 1.0,
+        n_columns: int | None = None,
+    ) -> Draft:
+        """Up to k tokens drawn as the rule wants, from `row` and from what comes behind them; a chain without prices.
+
+        `most`: tokens that are gone on behind at a time; `beside`: what each after the first adds, as for `KeepOn`. Of
+        the columns only the first `n_columns` are proposed.
         """
-        nodes: list[_Node] = []
-        trunk: list[int] = []
-        sure: list[float] = []
-        seconds: list[tuple[int, float] | None] = []
-        together, end = 1.0, -1
-        while True:
-            seen = self._columns_of(recent(context, trunk, self.sampling.repeat_last_n))
-            q = distribution(row[:n_columns], self.sampling, seen)
-            # Decided before the draw: to look at the token first would draw the proposed ones from another q than
-            # the one that is reported, and the text would no longer follow the target.
-            p = float(probabilities(row, q.ids[:1])[0])
-            before, chance = together, self.confidence.chance(p)
-            together *= chance
-            if trunk and not (p >= self._min_p if keep_on is None else keep_on(len(trunk), together)):
+        tree = Growing()
+        written: dict[int, list[tuple[int, int, float]]] = {}
+        level = self._opened(context, [(ROOT, ())], row[np.newaxis], n_columns)
+        while level:
+            offers = [
+                (tree.reach(each.node) * chance, i) for i, each in enumerate(level) for chance in each.look.chances
+            ]
+            offers = sorted(offers, key=lambda offer: -offer[0])[: k - len(tree)]
+            # How many a node gets is settled by what q is, before the draw: to look at the tokens first would draw the
+            # proposed ones from another q than is reported, and the text would no longer follow the target.
+            if keep_on is None:
+                worth = int(not len(tree) or level[0].look.ps[0] >= self._min_p)
+            else:
+                worth = keep_on.rows([reach for reach, _ in offers])
+            counts = Counter(i for _, i in offers[:worth])
+            new: list[tuple[int, int, int]] = []  # node, its place in the level before, token
+            for i, each in enumerate(level):
+                drawn = self._drawn(rule, each.look, len(context) + len(each.path), counts[i]) if counts[i] else []
+                for (token, q), chance, p in zip(drawn, each.look.chances, each.look.ps, strict=False):
+                    node = tree.add(each.node, token, chance, q=q)
+                    new.append((node, i, token))
+                    written.setdefault(each.node, []).append((node, token, p))
+            if not new or len(tree) >= k:
                 break
-            second = None
-            if isinstance(keep_on, Widens) and len(nodes) + 2 <= k:
-                second = self._second(row, q, 1.0 - chance, n_columns)
-                second = second if keep_on.widen(before * second.chance, len(trunk) + 1) else None
-            drawn = rule.draw_several(self._named(q), len(context) + len(trunk), 1 if second is None else 2)
-            if second is not None and len(drawn) == 1:
-                drawn.append((second.token, None if drawn[0][1] is None else point_mass(second.token)))
-            parent, end = end, len(nodes)
-            for (token, report), each in zip(drawn, (chance, second.chance if second else 0.0), strict=False):
-                nodes.append(_Node(token, parent, each, report))
-            trunk.append(drawn[0][0])
-            sure.append(p)
-            seconds.append(None if second is None else (drawn[1][0], second.p))
-            following = after(trunk[-1]) if len(nodes) < k else None
-            if following is None:
+            new = sorted(new, key=lambda one: -tree.reach(one[0]))[:most]
+            new = new[: 1 if keep_on is None else keep_on.behind([tree.reach(node) for node, _, _ in new], beside)]
+            rows = behind([i for _, i, _ in new], [token for _, _, token in new]) if new else None
+            if rows is None:
                 break
-            row = following
-        self._last = _Drafted(len(context), tuple(trunk), tuple(sure), tuple(seconds))
-        reported = tuple(node.q for node in nodes if node.q is not None)
-        parents = tuple(node.parent for node in nodes)
-        return Draft(
-            self.name,
-            tuple(node.token for node in nodes),
-            reported or None,
-            chances=tuple(node.chance for node in nodes),
-            parents=None if len(trunk) == len(nodes) else parents,
-        )
+            level = self._opened(context, [(node, (*level[i].path, token)) for node, i, token in new], rows, n_columns)
+        self._last = _Drafted(len(context), written)
+        return tree.draft(self.name, k)
 
     def learn(self, tokens: Tokens) -> None:
         """What became of the last draft, whoever wrote the text since: its tokens stand in the context or others do."""
         last, self._last = self._last, _Drafted()
-        for i, (token, p, second) in enumerate(zip(last.tokens, last.sure, last.seconds, strict=True)):
-            if last.start + i >= len(tokens):
+        node: int | None = ROOT
+        for token in tokens[last.start :].tolist():
+            if node is None:
                 return
-            written = int(tokens[last.start + i])
-            self.confidence.observe(p, written == token)
-            if second is not None:
-                self.second_confidence.observe(second[1], written == second[0])
-            if written != token:
-                return
+            candidates = last.candidates.get(node, ())
+            for rank, (_, drafted, p) in enumerate(candidates):
+                self._worth[min(rank, len(self._worth) - 1)].observe(p, drafted == token)
+            node = next((child for child, drafted, _ in candidates if drafted == token), None)
 
-    def _second(self, row: Row, q: Distribution, left: float, n_columns: int | None) -> _Second:
-        """What a second candidate would be worth; where q is a point mass, it is the best token but that one."""
-        if len(q.ids) > 1:
-            column = int(q.ids[1])
-        else:
-            best, _ = leading(row[:n_columns], 2)
-            column = int(best[-1] if best[0] == q.ids[0] else best[0])
-        p = float(probabilities(row, [column])[0])
-        token = column if self._ids is None else int(self._ids[column])
-        return _Second(token, p, min(self.second_confidence.chance(p), left))
+    def _opened(
+        self, context: Context, nodes: Sequence[tuple[int, tuple[int, ...]]], rows: Logits, n_columns: int | None
+    ) -> list[_Open]:
+        """Nodes, given by their number and path, with what their rows offer."""
+        found: list[_Open] = []
+        for i, (node, path) in enumerate(nodes):
+            if i and len(rows) == 1 and self.sampling.repeat_penalty == 1.0:
+                look = found[0].look  # it is the same behind all of them
+            else:
+                seen = self._columns_of(recent(context, path, self.sampling.repeat_last_n))
+                look = self._look(rows[min(i, len(rows) - 1)], seen, n_columns)
+            found.append(_Open(node, path, look))
+        return found
+
+    def _look(self, row: Row, seen: Tokens, n_columns: int | None) -> _Look:
+        q = distribution(row[:n_columns], self.sampling, seen)
+        best = q.ids[:_CANDIDATES].tolist()
+        others = [column for column in leading(row[:n_columns], _CANDIDATES)[0].tolist() if column not in best]
+        others = others[: _CANDIDATES - len(best)]
+        ps = probabilities(row, [*best, *others]).tolist()
+        chances: list[float] = []
+        left = 1.0
+        for rank, p in enumerate(ps):
+            chance = self._worth[min(rank, len(self._worth) - 1)].chance(p)
+            chances.append(min(chance, left, *chances[-1:]))  # no candidate is likelier than the one before it
+            left -= chances[-1]
+        return _Look(self._named(q), tuple(self._name(each) for each in others), tuple(ps), tuple(chances))
+
+    def _drawn(self, rule: Rule, look: _Look, position: int, n: int) -> list[Drawn]:
+        """n candidates; where q cannot yield so many, the best of the other tokens follow."""
+        drawn = rule.draw_several(look.q, position, n)
+        for token in look.others[: n - len(drawn)]:
+            drawn.append((token, None if drawn[0][1] is None else point_mass(token)))
+        return drawn
 
     def _columns_of(self, tokens: Tokens) -> Tokens:
         """The columns of tokens; those that have none are left out."""
@@ -157,3 +198,6 @@ class Drafting:
     def _named(self, q: Distribution) -> Distribution:
         """A distribution over columns as one over tokens."""
         return q if self._ids is None else Distribution(self._ids[q.ids], q.probs)
+
+    def _name(self, column: int) -> int:
+        return int(column) if self._ids is None else int(self._ids[column])

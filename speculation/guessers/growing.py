@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from speculation.types import Draft
+from speculation.types import Distribution, Draft
 
 ROOT = -1  # the end of the context
 
@@ -18,6 +18,7 @@ class Growing:
         self._chances: list[float] = []
         self._reaches: list[float] = []
         self._sources: list[int | None] = []
+        self._qs: list[Distribution | None] = []
         self._child: dict[tuple[int, int], int] = {}
         self._left: dict[int, float] = {}  # chance that none of the children so far is accepted, given the parent
 
@@ -32,7 +33,9 @@ class Growing:
         """The chance that the node is accepted and none of its children."""
         return self.reach(node) * self._left.get(node, 1.0)
 
-    def add(self, parent: int, token: int, chance: float, source: int | None = None) -> int:
+    def add(
+        self, parent: int, token: int, chance: float, source: int | None = None, q: Distribution | None = None
+    ) -> int:
         """The child of a node with this token, new unless it is there already; siblings share what chance there is."""
         known = self._child.get((parent, token))
         if known is not None:
@@ -46,6 +49,7 @@ class Growing:
         self._chances.append(chance)
         self._reaches.append(chance * self.reach(parent))
         self._sources.append(source)
+        self._qs.append(q)
         return node
 
     def add_chain(self, draft: Draft, sources: Sequence[int | None]) -> list[int]:
@@ -63,9 +67,11 @@ class Growing:
         number = {ROOT: ROOT} | {node: i for i, node in enumerate(best)}
         parents = tuple(number[self._parents[node]] for node in best)
         sources = tuple(self._sources[node] for node in best)
+        q = tuple(each for node in best if (each := self._qs[node]) is not None)
         return Draft(
             guesser,
             tuple(self._tokens[node] for node in best),
+            q or None,
             source=sources[0] if sources else None,
             match=match,
             chances=tuple(self._chances[node] for node in best),

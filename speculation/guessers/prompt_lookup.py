@@ -7,7 +7,8 @@ Each token comes with the chance that it is accepted, learned from everything th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import nlargest
 
 from speculation.accept import Rule
@@ -23,6 +24,15 @@ _ASKED_FOR = 0.9  # the regime of a reply that was asked to be a copy
 _LONGEST = 63  # tokens; longer ones lose at edits what they gain, except where a copy was asked for
 _HOPELESS = 0.02  # where the chance of a whole draft falls below this, it ends
 _OTHERS = (Kind.SECOND, Kind.THIRD, Kind.THIRD)  # of one position that are offered beside the copy, best first
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A token that may follow others."""
+
+    token: int
+    chance: float  # that it is accepted once all before it are
+    source: int  # the index in the context that it is copied from
 
 
 class PromptLookup:
@@ -54,6 +64,23 @@ class PromptLookup:
         while len(copied) < k:  # the match overlaps the end: the text repeats itself, so the copy does too
             copied.extend(copied[: k - len(copied)])
         return Draft(self.name, tuple(copied), source=source, match=match)
+
+    def behind(self, context: Context, drafted: Sequence[int]) -> Iterator[Copied]:
+        """What would be copied behind tokens that another guesser proposes, as long as there is a match."""
+        self._sync(context)
+        index, regime = self._index, self.survival.regime
+        state, match = index.matched, index.longest_match()[0]
+        for token in drafted:
+            regime = later(regime, match > 0 and index.latest(state)[0] == token)
+            state, match = index.along(state, match, token)
+        while match >= max(1, self._min_match):
+            token, source = index.latest(state)
+            if not self._may(source):
+                return
+            kind, _ = self._lookup_kind(token, source, state)
+            yield Copied(token, self.survival.chance(kind, match, regime), source)
+            regime = later(regime)
+            state, match = index.along(state, match, token)
 
     def candidates(self, context: Context, k: int) -> Sequence[Draft]:
         """The copy that is being followed and the longest match, each up to where there is no hope left."""

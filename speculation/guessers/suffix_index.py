@@ -70,6 +70,22 @@ class SuffixIndex:
         """Every token that has followed this state, and the state that it leads to."""
         return self._next[state]
 
+    def along(self, state: int, match: int, token: int) -> tuple[int, int]:
+        """The longest end of a match and one more token that was continued somewhere: its state and its length."""
+        while state >= 0 and token not in self._next[state]:
+            state = self._link[state]
+            match = self._longest[state] if state >= 0 else -1
+        state, match = (self._next[state][token], match + 1) if state >= 0 else (0, 0)
+        while state > 0 and not self._next[state]:
+            state = self._link[state]
+            match = self._longest[state]
+        return state, match
+
+    def latest(self, state: int) -> tuple[int, int]:
+        """The token that followed this state last, and where it stands; there must have been one."""
+        end, token = max((self._end[then], token) for token, then in self._next[state].items())
+        return token, end - 1
+
     def end(self, state: int) -> int:
         """The index behind the most recent place where a state's strings end, its text's own end not counted."""
         return self._end[state]

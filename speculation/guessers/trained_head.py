@@ -65,7 +65,7 @@ class TrainedHead:
             tries = []
             for token in self.head.ids[:_TRIES].tolist():
                 started = clock()
-                Rollout(self.head, self.head.output[0]).after(token)
+                Rollout(self.head, self.head.output[0]).behind([0], [token])
                 tries.append(clock() - started)
             self._token_s = min(tries)
         return self._token_s
@@ -83,9 +83,9 @@ class TrainedHead:
         if k <= 0 or self._seen is None or not self._seen.is_of(context):
             return Draft(self.name)
         rollout = Rollout(self.head, self._seen.feature)
-        row = rollout.after(int(context.tokens[-1]))
-        assert row is not None, "a head guesses one token at least"
-        return self._drafting.draft(context, k, rule, keep_on, row, rollout.after)
+        rows = rollout.behind([0], [int(context.tokens[-1])])
+        assert rows is not None, "a head guesses one token at least"
+        return self._drafting.grow(context, k, rule, keep_on, rows[0], rollout.behind, beside=self.head.beside)
 
     def watch(self, context: Context, checked: Checked) -> None:
         """Keep the state of the row behind the last accepted guess."""

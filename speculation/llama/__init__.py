@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import llama_cpp
 
+from speculation.llama.eagle3 import Eagle3Layers, target_facts
 from speculation.llama.log import EngineLog
 from speculation.llama.model import CACHE_TYPES, ROLLBACK, LlamaModel
+from speculation.llama.multi_token import MultiTokenLayers
 from speculation.llama.parallel import ParallelTexts, Part, Read
 from speculation.llama.vocabulary import Vocabulary
 from speculation.llama.weights import LlamaWeights, back_ends, features, gpus
@@ -20,9 +22,11 @@ __all__ = [
     "CACHE_TYPES",
     "ENGINE_VERSION",
     "ROLLBACK",
+    "Eagle3Layers",
     "EngineLog",
     "LlamaModel",
     "LlamaWeights",
+    "MultiTokenLayers",
     "ParallelTexts",
     "Part",
     "Read",
@@ -30,4 +34,5 @@ __all__ = [
     "back_ends",
     "features",
     "gpus",
+    "target_facts",
 ]

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from speculation.llama import states
 from speculation.llama.branches import Branches
+from speculation.llama.handles import Handles
 from speculation.llama.log import EngineLog
 from speculation.llama.weights import LlamaWeights
+from speculation.trail import Trail
 from speculation.types import (
     CannotLoad,
     CannotRewind,
@@ -30,11 +32,11 @@ CACHE_TYPES = {"f16": llama_cpp.GGML_TYPE_F16, "q8_0": llama_cpp.GGML_TYPE_Q8_0}
 # Tokens that a recurrent state goes back. The engine builds a few operations for each in every layer, into a graph of
 # fixed size, and ends the process where it overflows: with lfm2 from about 15 on.
 ROLLBACK = 7
-_LONG_FORWARD = 16  # tokens from which asking for a stop between two kernels costs next to nothing
+LONG_FORWARD = 16  # tokens from which asking for a stop between two kernels costs next to nothing
 _MOST_BRANCHES = 255  # sequences; the engine allows 256
 
 
-class LlamaModel:
+class LlamaModel(Handles):
     """Weights with a cache of one text: the `TreeModel` that engine and draft model guesser run on."""
 
     def __init__(
@@ -56,6 +58,7 @@ class LlamaModel:
         self.weights = weights
         self.interrupt: Callable[[], bool] | None = None  # asked during long forwards; True stops them
         self.keeps_hidden = False  # see `ShowsHidden`
+        self.trails: list[Trail] = []  # that follow the cache
         self._log = log
         self._handle: Any = None
         params = llama_cpp.llama_context_default_params()
@@ -98,6 +101,11 @@ class LlamaModel:
         except SpeculationError as error:
             self.close()
             raise CannotLoad(f"cannot run {weights.path}: {error}") from error
+
+    @property
+    def handle(self) -> Any:
+        """The llama_context pointer. Raises SpeculationError once closed."""
+        return self._context
 
     @property
     def n_past(self) -> int:
@@ -164,6 +172,8 @@ class LlamaModel:
         """See `TreeModel.keep`."""
         self._branches.keep(self._memory, path, self._n_past)
         self._n_past += len(path)
+        for trail in self.trails:
+            trail.keep(path)
 
     def rewind(self, n_past: int) -> None:
         """See `Model.rewind`; rewind(0) always works. The result is checked. Raises CannotRewind.
@@ -185,6 +195,8 @@ class LlamaModel:
         if n_past != self._n_past:
             self._can_undo = 0
         self._n_past = n_past
+        for trail in self.trails:
+            trail.cut(n_past)
 
     @property
     def state_kind(self) -> str:
@@ -207,6 +219,8 @@ class LlamaModel:
             raise EngineFailure(f"a state of {n_past} tokens does not fit into a context of {self.n_ctx}")
         states.restore(self._context, self._log, self.weights.name, state, n_past)
         self._n_past, self._can_undo = n_past, 0
+        for trail in self.trails:
+            trail.restart(n_past)
 
     def _undo(self, n_past: int) -> None:
         """Go back to before a forward that failed, or to nothing where a recurrent state is lost; n_past says so."""
@@ -214,19 +228,6 @@ class LlamaModel:
             self.rewind(0 if self._rollback else n_past)
         except CannotRewind:
             self.rewind(0)
-
-    def close(self) -> None:
-        """Free the cache."""
-        if self._handle:
-            llama_cpp.llama_batch_free(self._batch)
-            llama_cpp.llama_free(self._handle)
-            self._handle = None
-
-    @property
-    def _context(self) -> Any:
-        if not self._handle or not self.weights.handle:
-            raise SpeculationError(f"the cache of {self.weights.name} has been freed")
-        return self._handle
 
     @property
     def _memory(self) -> Any:
@@ -253,7 +254,7 @@ class LlamaModel:
         self._wanted[:n] = 0
         if n_rows:
             self._wanted[n - n_rows : n] = 1
-        stoppable = self.interrupt is not None and n >= _LONG_FORWARD
+        stoppable = self.interrupt is not None and n >= LONG_FORWARD
         if stoppable:
             llama_cpp.llama_set_abort_callback(context, self._abort, ctypes.c_void_p(0))
         code = llama_cpp.llama_decode(context, self._batch)
@@ -263,6 +264,8 @@ class LlamaModel:
             raise Interrupted("reading was stopped")
         if code != 0:
             raise EngineFailure(f"{self.weights.name} refused {n} tokens: {self._log.reason()} (code {code})")
+        for trail in self.trails:
+            (trail.decoded if depths is None else trail.decoded_tree)(self._n_past, n)
         self._n_past += n
         self._can_undo = min(n - 1, self._rollback)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import llama_cpp
 import numpy as np
 
+from speculation.llama.handles import Handles
 from speculation.llama.log import EngineLog
 from speculation.llama.weights import LlamaWeights
-from speculation.types import CannotLoad, EngineFailure, Logits, Row, SpeculationError, Tokens
+from speculation.types import CannotLoad, EngineFailure, Logits, Row, Tokens
 
 
 class Part(NamedTuple):
@@ -28,7 +29,7 @@ class Read(NamedTuple):
     row: Row  # the logits after the last
 
 
-class ParallelTexts:
+class ParallelTexts(Handles):
     """Weights with a cache of several texts. Close it to free its memory."""
 
     def __init__(
@@ -50,11 +51,11 @@ class ParallelTexts:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = n_ctx * n_texts
         params.n_batch = params.n_ubatch = params.n_outputs_max = params.n_outputs_max_per_seq = n_batch
-        params.n_seq_max, params.kv_unified = n_texts, True
+        params.n_seq_max, params.kv_unified = n_texts, False  # shared cells would let each text look at all of them
         params.n_threads = params.n_threads_batch = n_threads
         params.embeddings = True
         log.listen()
-        self._handle: Any = llama_cpp.llama_init_from_model(weights.handle, params)
+        self._handle = llama_cpp.llama_init_from_model(weights.handle, params)
         if not self._handle:
             raise CannotLoad(f"no caches of {n_texts} texts for {weights.name}: {log.reason()}")
         self._batch = llama_cpp.llama_batch_init(n_batch, 0, 1)
@@ -88,16 +89,3 @@ class ParallelTexts:
     def forget(self, text: int) -> None:
         """Make room for another text in place of this one."""
         llama_cpp.llama_memory_seq_rm(llama_cpp.llama_get_memory(self._context), text, -1, -1)
-
-    def close(self) -> None:
-        """Free the caches."""
-        if self._handle:
-            llama_cpp.llama_batch_free(self._batch)
-            llama_cpp.llama_free(self._handle)
-            self._handle = None
-
-    @property
-    def _context(self) -> Any:
-        if not self._handle:
-            raise SpeculationError(f"the caches of {self.weights.name} have been freed")
-        return self._handle

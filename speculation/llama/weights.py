@@ -29,11 +29,13 @@ class LlamaWeights:
         *,
         n_gpu_layers: int = -1,
         only_vocabulary: bool = False,
+        with_next_layer: bool = False,
     ) -> None:
         """Load a file; `progress` hears 0..1 and may return False to stop. Raises CannotLoad, Interrupted.
 
         `n_gpu_layers` of it are placed on a GPU where the installed engine can, all of them when -1. With
         `only_vocabulary` there are no weights: it can turn text into tokens, and no LlamaModel can be made of it.
+        `with_next_layer` also loads the layer that `MultiTokenLayers` needs, which the file must have.
         """
         self.path = path
         self._handle: Any = None
@@ -43,6 +45,8 @@ class LlamaWeights:
         params = llama_cpp.llama_model_default_params()
         params.n_gpu_layers = n_gpu_layers
         params.vocab_only = only_vocabulary
+        self.has_next_layer = with_next_layer and hasattr(params, "load_mtp")
+        params.load_mtp = self.has_next_layer
         no_devices = (ctypes.c_void_p * 1)(None)
         if n_gpu_layers == 0:  # or buffers for large batches are kept there all the same
             params.devices = ctypes.addressof(no_devices)

@@ -20,6 +20,7 @@ HEADS = 2
 LAYERS = 2
 FEED_FORWARD = 128
 CONTEXT_LENGTH = 2048
+QUIET = 0.25  # of what a layer adds, against the tokens themselves, in models whose next token is easy to guess
 WINDOW = 32  # positions that a sliding-window layer sees
 
 BOS, IM_START, IM_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
@@ -102,14 +103,23 @@ VOCABULARY = byte_level_vocabulary()
 class _File:
     """A GGUF file being written: metadata that all architectures share, and named random tensors."""
 
-    def __init__(self, path: Path, architecture: str, vocabulary: Vocabulary, seed: int, drift: float = 0.0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        architecture: str,
+        vocabulary: Vocabulary,
+        seed: int,
+        drift: float = 0.0,
+        layers: int = LAYERS,
+    ) -> None:
         self.path, self.seed, self.drift = path, seed, drift
+        self.missing = ""  # what the names of tensors hold that are left out
         self.n_vocab = len(vocabulary.tokens)
         self.writer = GGUFWriter(path, architecture)
         self.writer.add_name(f"tiny-{architecture}")
         self.writer.add_context_length(CONTEXT_LENGTH)
         self.writer.add_embedding_length(D)
-        self.writer.add_block_count(LAYERS)
+        self.writer.add_block_count(layers)
         self.writer.add_layer_norm_rms_eps(1e-5)
         self.writer.add_tokenizer_model("gpt2")
         self.writer.add_tokenizer_pre(vocabulary.pre)
@@ -145,6 +155,8 @@ class _File:
         self.tensor(name, np.ones(n))
 
     def tensor(self, name: str, values: NDArray[np.float64]) -> None:
+        if self.missing and self.missing in name:
+            return
         self.writer.add_tensor(name, np.ascontiguousarray(values, dtype=np.float32))
 
     def embeddings(self, deviation: float = 1.0, output_norm: str = "output_norm") -> None:
@@ -153,23 +165,42 @@ class _File:
         self.ones(f"{output_norm}.weight", D)
         self.matrix("output", self.n_vocab, D, gain=2.5)
 
-    def attention(self, block: str, queries: int = D) -> None:
+    def attention(self, block: str, queries: int = D, gain: float = 2.0) -> None:
         self.ones(f"{block}.attn_norm.weight", D)
         # Sharp attention: with flat weights a long history averages out and stops mattering.
         self.matrix(f"{block}.attn_q", queries, D, gain=1.5)
         self.matrix(f"{block}.attn_k", D, D, gain=1.5)
         self.matrix(f"{block}.attn_v", D, D)
-        self.matrix(f"{block}.attn_output", D, D, gain=2.0)
+        self.matrix(f"{block}.attn_output", D, D, gain=gain)
 
     def query_key_norms(self, block: str) -> None:
         self.tensor(f"{block}.attn_q_norm.weight", np.full(D // HEADS, 1.5))
         self.tensor(f"{block}.attn_k_norm.weight", np.full(D // HEADS, 1.5))
 
-    def feed_forward(self, block: str, norm: str = "ffn_norm") -> None:
+    def feed_forward(self, block: str, norm: str = "ffn_norm", gain: float = 2.0) -> None:
         self.ones(f"{block}.{norm}.weight", D)
         self.matrix(f"{block}.ffn_gate", FEED_FORWARD, D)
         self.matrix(f"{block}.ffn_up", FEED_FORWARD, D)
-        self.matrix(f"{block}.ffn_down", D, FEED_FORWARD, gain=2.0)
+        self.matrix(f"{block}.ffn_down", D, FEED_FORWARD, gain=gain)
+
+    def experts(self, block: str, gain: float) -> None:
+        """Two experts, of which one is used for a token, and one that all tokens share."""
+        self.matrix(f"{block}.ffn_gate_inp", 2, D)
+        self.tensor(f"{block}.exp_probs_b.bias", np.zeros(2))
+        for kind, shape, scale in (
+            ("gate", (FEED_FORWARD, D), 1.0),
+            ("up", (FEED_FORWARD, D), 1.0),
+            ("down", (D, FEED_FORWARD), gain),
+        ):
+            self.normal(f"{block}.ffn_{kind}_exps.weight", (2, *shape), scale / shape[1] ** 0.5)
+            self.matrix(f"{block}.ffn_{kind}_shexp", *shape, gain=scale)
+
+    def next_layer(self, block: str) -> None:
+        """How a layer for the token after the next joins a token with a state: it looks at the token nearly alone."""
+        self.ones(f"{block}.nextn.enorm.weight", D)
+        self.ones(f"{block}.nextn.hnorm.weight", D)
+        joined = np.concatenate([np.eye(D), 0.2 * self._draw(0, f"{block}.nextn", (D, D)) / D**0.5], axis=1)
+        self.tensor(f"{block}.nextn.eh_proj.weight", joined)
 
     def close(self) -> Path:
         self.writer.write_header_to_file()
@@ -188,10 +219,13 @@ def _open(
     padding: int,
     chat_template: str | None,
     drift: float = 0.0,
+    next_layers: int = 0,
 ) -> _File:
     if replace_token is not None:
         vocabulary = vocabulary.with_token(*replace_token)
-    file = _File(path, architecture, vocabulary.padded(padding), seed, drift)
+    file = _File(path, architecture, vocabulary.padded(padding), seed, drift, LAYERS + next_layers)
+    if next_layers:
+        file.writer.add_nextn_predict_layers(next_layers)
     if chat_template is not None:
         file.writer.add_chat_template(chat_template)
     return file
@@ -324,11 +358,16 @@ def write_delta(
     replace_token: tuple[int, str] | None = None,
     padding: int = 0,
     chat_template: str | None = CHATML,
+    next_layers: int = 0,
 ) -> Path:
-    """A model (qwen35) of one layer of linear attention and one of full attention, with both kinds of state."""
+    """A model (qwen35) of one layer of linear attention and one of full attention, with both kinds of state.
+
+    With a layer for the token after the next its own layers say little, so that this one is often right.
+    """
+    gain = QUIET if next_layers else 2.0
     kernel, state, groups, value_heads = 4, 16, 2, 4
     inner, channels = state * value_heads, 2 * state * groups + state * value_heads
-    file = _open(path, "qwen35", seed, vocabulary, replace_token, padding, chat_template)
+    file = _open(path, "qwen35", seed, vocabulary, replace_token, padding, chat_template, next_layers=next_layers)
     file.attention_heads()
     file.writer.add_key_length(D // HEADS)
     file.writer.add_value_length(D // HEADS)
@@ -353,11 +392,93 @@ def write_delta(
             file.matrix(f"{block}.ssm_beta", value_heads, D)
             file.matrix(f"{block}.ssm_alpha", value_heads, D)
             file.ones(f"{block}.ssm_norm.weight", state)
-            file.matrix(f"{block}.ssm_out", D, inner, gain=2.0)
+            file.matrix(f"{block}.ssm_out", D, inner, gain=gain)
         else:
-            file.attention(block, queries=2 * D)  # with a gate for each
+            file.attention(block, queries=2 * D, gain=gain)  # with a gate for each
             file.query_key_norms(block)
-        file.feed_forward(block, norm="post_attention_norm")
+        file.feed_forward(block, norm="post_attention_norm", gain=gain)
+    for layer in range(LAYERS, LAYERS + next_layers):
+        file.attention(f"blk.{layer}", queries=2 * D, gain=gain)
+        file.query_key_norms(f"blk.{layer}")
+        file.feed_forward(f"blk.{layer}", norm="post_attention_norm", gain=gain)
+        file.next_layer(f"blk.{layer}")
+    return file.close()
+
+
+def write_multi_token(
+    path: Path,
+    *,
+    seed: int = 0,
+    vocabulary: Vocabulary = VOCABULARY,
+    chat_template: str | None = CHATML,
+    next_layers: int = 1,
+    missing: str = "",
+) -> Path:
+    """A model (glm4moe) of full attention with a layer for the token after the next, which is often right.
+
+    `missing`: tensors whose names hold this are left out, though the header promises the layer.
+    """
+    file = _open(path, "glm4moe", seed, vocabulary, None, 0, chat_template, next_layers=next_layers)
+    file.missing = missing
+    file.attention_heads()
+    file.writer.add_key_length(D // HEADS)
+    file.writer.add_value_length(D // HEADS)
+    file.writer.add_rope_dimension_count(D // HEADS)
+    file.writer.add_leading_dense_block_count(LAYERS)
+    file.writer.add_expert_count(2)
+    file.writer.add_expert_used_count(1)
+    file.writer.add_expert_shared_count(1)
+    file.writer.add_expert_feed_forward_length(FEED_FORWARD)
+    file.embeddings()
+    for layer in range(LAYERS + next_layers):
+        block = f"blk.{layer}"
+        file.attention(block, gain=QUIET)
+        if layer < LAYERS:
+            file.feed_forward(block, norm="post_attention_norm", gain=QUIET)
+        else:
+            file.ones(f"{block}.post_attention_norm.weight", D)
+            file.experts(block, gain=QUIET)
+            file.next_layer(block)
+    return file.close()
+
+
+def write_eagle3(
+    path: Path,
+    *,
+    seed: int = 0,
+    vocabulary: Vocabulary = VOCABULARY,
+    target_layers: Sequence[int] = (0, 1, 1),
+    target_width: int = D,
+    guessed: Sequence[int] | None = None,
+    own_tables: bool = False,
+    own_layers: int = 1,
+) -> Path:
+    """An EAGLE-3 head for `write_attention`: one layer that reads what three layers of its target are given.
+
+    `guessed`: the tokens that it can guess, for which it has an output matrix of its own; None: all. With `own_tables`
+    it borrows none of the target's.
+    """
+    file = _File(path, "eagle3", vocabulary, seed, layers=own_layers)
+    file.attention_heads()
+    file.writer.add_rope_dimension_count(D // HEADS)
+    file.writer.add_array("eagle3.target_layers", list(target_layers))
+    file.writer.add_uint32("eagle3.target_hidden_size", target_width)
+    file.matrix("fc", D, len(target_layers) * target_width)
+    file.ones("output_norm.weight", D)
+    if guessed is not None:
+        file.writer.add_tensor("d2t", np.asarray(guessed, dtype=np.int64))
+    if guessed is not None or own_tables:
+        file.matrix("output", file.n_vocab if guessed is None else len(guessed), D, gain=2.5)
+    if own_tables:
+        file.normal("token_embd.weight", (file.n_vocab, D), 1.0)
+    for layer in range(own_layers):
+        block = f"blk.{layer}"
+        file.ones(f"{block}.attn_norm.weight", D)
+        file.ones(f"{block}.attn_norm_2.weight", D)
+        for name in ("attn_q", "attn_k", "attn_v"):
+            file.matrix(f"{block}.{name}", D, 2 * D, gain=1.5)
+        file.matrix(f"{block}.attn_output", D, D, gain=2.0)
+        file.feed_forward(block)
     return file.close()
 
 

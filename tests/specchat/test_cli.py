@@ -15,6 +15,7 @@ import pytest
 
 from specchat import __version__
 from specchat.catalogue_file import catalogue_path, load_catalogue
+from specchat.exactness import INEXACT
 from tests.gguf import tiny
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -86,6 +87,18 @@ def test_a_seed_writes_the_same_text_with_guessing_on_and_off(run: Run, model: P
     texts = {run(*asked, "--guess", guess).stdout for guess in ("off", "lookup", "auto")}
 
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize("asked", [("ask", "-q", "--json", "hello"), ("--plain",)])
+def test_a_rule_that_is_not_exact_is_told_on_stderr(run: Run, model: Path, asked: tuple[str, ...]) -> None:
+    options = ["-m", model, "--max-tokens", "4", "--rule", "typical"]
+
+    result = run(*asked, *options, stdin=b"" if "ask" in asked else b"hello\nand more\n")
+
+    assert result.returncode == 0
+    assert result.stderr.decode().count(f"note: {INEXACT}") == 1
+    if "ask" in asked:
+        assert json.loads(result.stdout)["speculation"]["exact"] is False
 
 
 def test_json_has_the_documented_shape(run: Run, model: Path) -> None:
@@ -402,6 +415,33 @@ def test_closed_and_full_streams_end_in_no_traceback(
 
     assert result.returncode == code
     assert b"Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(("flags", "guesser"), [([], "off"), (["-g", "lookup"], "lookup")])
+def test_what_was_chosen_for_a_model_holds_in_an_answer_and_a_chat_unless_a_flag_says_otherwise(
+    run: Run, env: dict[str, str], model: Path, tmp_path: Path, flags: list[str], guesser: str
+) -> None:
+    env["SPECCHAT_CONFIG"] = str(tmp_path / "config.toml")
+    (tmp_path / "config.toml").write_text("[guess]\nmode = 'auto'\n[targets.tiny]\nguess = 'off'\n")
+
+    answer = run("ask", "-q", "-m", model, "--max-tokens", "4", "--json", *flags, "hello")
+    chat = run("-m", model, "--max-tokens", "4", *flags, stdin=b"/guess\n")
+
+    assert json.loads(answer.stdout)["speculation"]["guesser"] == guesser
+    assert f"guess {guesser}; /guess changes it" in chat.stderr.decode()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", ["--help", "--version", "rewrite --help", "paths"])
+def test_what_cannot_be_printed_is_an_error(env: dict[str, str], command: str, unbuffered: str) -> None:
+    words = [sys.executable, "-m", "specchat", *command.split()]
+    with open("/dev/full", "w") as full:
+        env = {**env, "PYTHONUNBUFFERED": unbuffered}
+        result = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, env=env, timeout=60, check=False)
+
+    assert result.returncode == 5
+    assert result.stderr == b"specchat: cannot write the output: No space left on device\n"
 
 
 def test_bytes_that_are_no_text_do_not_end_a_chat(run: Run, model: Path) -> None:

@@ -154,7 +154,8 @@ def test_set_refuses_a_wrong_value_and_says_what_is_allowed(capsys: pytest.Captu
 
     said = said_by(capsys, "set", "guess.mode", "fast", code=2)
 
-    assert said == 'specchat: guess.mode is "fast"; it must be auto, draft, lookup, recycling, eagle, medusa or off\n'
+    modes = "auto, draft, lookup, recycling, eagle, eagle3, medusa, mtp or off"
+    assert said == f'specchat: guess.mode is "fast"; it must be {modes}\n'
     assert path.read_text() == ""
 
 

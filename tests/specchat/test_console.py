@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchat.console import figures, printable, size
+from specchat.console import end_interrupts, figures, on_interrupt, printable, size, watched
 from specchat.session import Reply
 from speculation.stats import Totals, totals
 from speculation.types import PLAIN, Finish, Step
@@ -81,3 +82,40 @@ def test_no_speed_up_is_shown_from_fewer_than_32_steps() -> None:
 
 def test_figures_of_an_empty_reply_claim_nothing() -> None:
     assert figures(reply(Totals(), 0.03)) == "0 tokens · seed 7 · read 17, reused 40"
+
+
+ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+@pytest.mark.parametrize("asked", ENDS)
+def test_being_asked_to_end_is_like_ctrl_c_inside_and_as_before_behind(asked: signal.Signals) -> None:
+    before = signal.getsignal(asked)
+    stopped: list[str] = []
+
+    with end_interrupts():
+        with on_interrupt(lambda: stopped.append("stop")):
+            signal.raise_signal(asked)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(asked)
+
+    assert stopped == ["stop"]
+    assert signal.getsignal(asked) is before
+
+
+@pytest.mark.parametrize("asked", ENDS)
+def test_who_ignores_it_goes_on_ignoring_it(asked: signal.Signals) -> None:
+    before = signal.signal(asked, signal.SIG_IGN)  # as nohup does
+    try:
+        with end_interrupts(), on_interrupt(lambda: pytest.fail("stopped")):
+            signal.raise_signal(asked)
+            assert signal.getsignal(asked) is signal.SIG_IGN
+    finally:
+        signal.signal(asked, before)
+
+
+def test_watched_work_ends_with_ctrl_c_at_its_next_progress() -> None:
+    with watched("work") as work:
+        assert work.progress(0.5)
+        signal.raise_signal(signal.SIGINT)
+        assert not work.progress(0.6)
+        assert not work.is_wanted

@@ -240,7 +240,8 @@ def test_every_setting_has_a_variable_that_sets_it() -> None:
         (
             "SPECCHAT_GUESS_MODE",
             "fast",
-            'SPECCHAT_GUESS_MODE is "fast"; it must be auto, draft, lookup, recycling, eagle, medusa or off',
+            'SPECCHAT_GUESS_MODE is "fast"; it must be '
+            "auto, draft, lookup, recycling, eagle, eagle3, medusa, mtp or off",
         ),
         ("SPECCHAT_SAMPLING_TOP_K", "many", 'SPECCHAT_SAMPLING_TOP_K is "many"; it must be a whole number, 0 or more'),
         ("SPECCHAT_SAMPLING_TOP_P", "nan", "SPECCHAT_SAMPLING_TOP_P is NaN; it must be a number from 0 to 1"),

@@ -49,7 +49,7 @@ def test_four_variables_move_everything() -> None:
     [
         ("SPECCHAT_CONFIG", {"config", "settings", "catalogue", "recipes"}),
         ("SPECCHAT_DATA_DIR", {"data", "models", "chats", "heads"}),
-        ("SPECCHAT_STATE_DIR", {"state", "trusted", "undo", "unfinished", "crashes", "log"}),
+        ("SPECCHAT_STATE_DIR", {"state", "trusted", "undo", "unfinished", "refused", "crashes", "log"}),
         ("SPECCHAT_CACHE_DIR", {"cache", "states", "texts", "prices", "survival", "trials"}),
         ("SPECCHAT_MODELS_DIR", {"models"}),
         ("SPECCHAT_CATALOGUE", {"catalogue"}),

@@ -118,6 +118,11 @@ def test_it_changes_how_a_chat_is_written(project: Path) -> None:
         ("model = '~/x.gguf'", "model", "leads out of the folder"),
         ("model = 'link/x.gguf'", "model", "leads out of the folder"),
         ("[guess]\ndraft = 'a/../../x.gguf'", "guess.draft", "leads out of the folder"),
+        (
+            "[sampling]\nrule = 'typical'",
+            "sampling.rule",
+            "text does not follow the model, and the file is not trusted",
+        ),
         ("[guess]\nmode = 'fast'", "guess.mode", 'is "fast"; it must be'),
         ("[guess]\nmoed = 'off'", "guess.moed", "is not a setting and is ignored; did you mean guess.mode?"),
     ],
@@ -175,6 +180,18 @@ def test_a_trusted_file_may_run_commands_and_name_models_anywhere(project: Path)
     assert (found.settings.model, found.settings.rewrite.after) == ("hf:a/b:Q4_K_M", "ruff check {}")
     assert Path(os.path.realpath(found.settings.guess.draft)) == project.parent / "x.gguf"
     assert found.notices == ()
+
+
+def test_rules_that_are_exact_need_no_trust_and_the_other_one_does(project: Path) -> None:
+    put(project, "[sampling]\nrule = 'block'\n")
+    assert read_in(project).settings.sampling.rule == "block"
+
+    path = put(project, "[sampling]\nrule = 'typical'\n")
+    assert wants_trust(read_project(path)) == ["sampling.rule = 'typical'"]
+    assert read_in(project).settings.sampling.rule == "coupled"
+
+    trusted(project)
+    assert read_in(project).settings.sampling.rule == "typical"
 
 
 def test_trust_never_reaches_endpoints_history_and_the_switch_of_the_network(project: Path) -> None:

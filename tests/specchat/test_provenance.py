@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -370,6 +371,18 @@ def test_copies_say_where_they_come_from() -> None:
         (17, 18, Author.MODEL, None),
     ]
     assert written.who == {Author.FILE: 10, Author.MODEL: 3, Author.TURN: 3, Author.REPLY: 2}
+
+
+def test_a_branch_of_another_place_has_the_origin_of_that_place() -> None:
+    chat, _ = talk()
+    tokens, known = tokens_of(stretches_of_talk())
+    written = Authorship(Places(tokens, piece, chat.path(), chat.system), reply=99)
+    file, reply = known.index(("last cache", CACHE.index("    return"))), known.index(("reply", 0))
+
+    forked = replace(step(3, 3, guesser="lookup", source=file), sources=(file, file + 1, reply))
+    written.feed(forked, [b" ", b" ", b"I"])
+
+    assert [(span.start, span.end, span.author) for span in written.spans] == [(0, 2, Author.FILE), (2, 3, Author.TURN)]
 
 
 def test_a_copy_that_leaves_a_file_is_no_longer_the_file() -> None:

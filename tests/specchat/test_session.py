@@ -13,6 +13,9 @@ from specchat.conversation import Role
 from specchat.kept import Kept, as_prices
 from specchat.loading import EngineOptions, Engines, UnfitDraft, load_engines
 from specchat.session import ChatSession, Checked, ContextFull, Guess, Reading, Reply, ReplySettings, Wrote
+from speculation.guessers.draft_model import DraftModel
+from speculation.guessers.extending import Extending
+from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.llama import EngineLog
 from speculation.sampling import GREEDY, SamplingConfig
 from speculation.types import PLAIN, CannotRewind, Finish
@@ -104,6 +107,20 @@ def test_a_stop_while_the_draft_model_reads_ends_the_reply(engines: Engines, fil
     assert reply.finish is None
     assert forwards == 1
     assert answer(session).totals.accepted_by.get("draft", 0) > 0
+
+
+def test_a_draft_runs_on_into_copies_in_auto_and_a_draft_model_chosen_by_hand_guesses_alone(
+    engines: Engines, files: dict[str, Path]
+) -> None:
+    engines.load_draft(files["near"])
+    session = session_on(engines)
+
+    found = []
+    for guess in (Guess.AUTO, Guess.DRAFT):
+        session.guess = guess
+        found.append({name: type(guesser) for name, guesser in session._engine.guessers.items()})
+
+    assert found == [{"lookup": PromptLookup, "draft": Extending}, {"lookup": PromptLookup, "draft": DraftModel}]
 
 
 def test_the_guesser_can_be_switched_in_mid_reply_and_the_text_stays(engines: Engines, files: dict[str, Path]) -> None:

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchat.session import Guess
+from specchat.exactness import INEXACT_RULES
+from specchat.session import Guess, ReplySettings
 from specchat.settings import (
     MODES,
     RULES,
@@ -37,7 +38,7 @@ from specchat.settings import (
     to_sampling_config,
 )
 from specchat.settings.keys import FAILURES
-from speculation.accept import rule_named
+from speculation.accept import RULE_NAMES, rule_named
 from speculation.sampling import SamplingConfig
 
 COMMENTED = [line for line in template().splitlines() if re.match(r"# \w+ = ", line)]
@@ -131,8 +132,9 @@ def test_every_valid_sampling_setting_is_one_for_the_engine(chosen: Settings) ->
 def test_the_defaults_are_those_of_the_engine_and_the_session() -> None:
     assert to_sampling_config(SamplingSettings()) == SamplingConfig()
     assert set(MODES) == {guess.value for guess in Guess}
-    for rule in RULES:
-        rule_named(rule, 0)
+    assert RULES == RULE_NAMES
+    assert set(INEXACT_RULES) == {rule for rule in RULES if not rule_named(rule, 0).is_exact}
+    assert SamplingSettings().rule == ReplySettings().rule not in INEXACT_RULES
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_the_defaults_are_those_of_the_engine_and_the_session() -> None:
     [
         (
             lambda: GuessSettings(mode="fast"),
-            'mode is "fast"; it must be auto, draft, lookup, recycling, eagle, medusa or off',
+            'mode is "fast"; it must be auto, draft, lookup, recycling, eagle, eagle3, medusa, mtp or off',
         ),
         (lambda: SamplingSettings(temperature=-0.1), "temperature is -0.1; it must be a number, 0 or more"),
         (lambda: SamplingSettings(temperature=float("inf")), "temperature is Infinity; it must be a number, 0 or more"),
@@ -190,9 +192,14 @@ def test_a_file_of_a_windows_editor_is_read(path: Path, text: str) -> None:
             "[guess]\n\nmode = 'fast'\n",
             3,
             "guess.mode",
-            'is "fast"; it must be auto, draft, lookup, recycling, eagle, medusa or off',
+            'is "fast"; it must be auto, draft, lookup, recycling, eagle, eagle3, medusa, mtp or off',
         ),
-        ("guess.mode = 1", 1, "guess.mode", "is 1; it must be auto, draft, lookup, recycling, eagle, medusa or off"),
+        (
+            "guess.mode = 1",
+            1,
+            "guess.mode",
+            "is 1; it must be auto, draft, lookup, recycling, eagle, eagle3, medusa, mtp or off",
+        ),
         ("guess = 3", 1, "guess", "is 3; it must be a table, [guess]"),
         ("[[view]]\ntint = 'off'", 1, "view", 'is [{"tint": "off"}]; it must be a table, [view]'),
         ("[model]\nname = 'x'", 1, "model", 'is {"name": "x"}; it must be "auto", or the name or file of a model'),

@@ -245,6 +245,24 @@ def test_what_is_said_while_the_store_is_held_by_another_program_is_told_to_be_l
     assert "locked" in trouble[0]
 
 
+def test_a_lock_that_outlasts_the_end_is_told_once(
+    path: Path, session: ChatSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Store.open(path).close()
+    trouble: list[str] = []
+    monkeypatch.setattr(database, "BUSY_S", 0.01)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        keeper = Keeper(path, trouble.append)
+        said(Talk(session, keeper), "one")
+        keeper.flush()
+        close = Recorder.close
+        monkeypatch.setattr(Recorder, "close", lambda self, timeout_s: not close(self, timeout_s))
+        keeper.finish()
+
+    assert len(trouble) == 1
+
+
 def test_a_disk_that_does_not_answer_at_the_end_is_told(
     path: Path, session: ChatSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

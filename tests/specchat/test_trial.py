@@ -223,7 +223,7 @@ def test_the_child_ends_with_the_process_that_asked(tmp_path: Path) -> None:
         "import importlib.util, sys, time\n"
         f"spec = importlib.util.spec_from_file_location('trial_worker', {str(trial.WORKER)!r})\n"
         "worker = importlib.util.module_from_spec(spec); spec.loader.exec_module(worker)\n"
-        "worker.try_out = lambda path: time.sleep(600)\nworker.main()\n"
+        "worker.try_out = lambda path, **_: time.sleep(600)\nworker.main()\n"
     )
     child = subprocess.Popen([sys.executable, busy], stdin=subprocess.PIPE)
     assert child.stdin is not None

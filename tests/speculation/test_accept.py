@@ -8,21 +8,23 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from speculation.accept import Drawn, Rule, acceptance, gumbel, residual, rule_named
+from speculation.accept import RULE_NAMES, Drawn, Rule, acceptance, gumbel, residual, rule_named
 from speculation.context import Context
 from speculation.controllers.fixed import Fixed
 from speculation.engine import EndTokens, Engine
 from speculation.guessers.base import Guesser, KeepOn
 from speculation.guessers.draft_model import DraftModel
+from speculation.guessers.multi_token import MultiToken
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.sampling import SamplingConfig, distribution
-from speculation.testing import HistoryModel
+from speculation.testing import HistoryLayers, HistoryModel, LengthenedDraft
 from speculation.types import Distribution, Draft, Row, point_mass
+from tests.speculation.examples import examples
 
-RULES = ["coupled", "rejection", "block"]
+RULES = [name for name in RULE_NAMES if rule_named(name, 0).is_exact]  # which the laws are about
 HOT = SamplingConfig(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
 CUT = SamplingConfig(temperature=0.8, top_k=2, top_p=1.0, min_p=0.0)
 
@@ -68,6 +70,7 @@ def test_the_seed_documents_draft_is_accepted_0_550() -> None:
     assert acceptance(p, q) == pytest.approx(0.550, abs=5e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule_name", RULES)
 def test_the_seed_documents_draft_yields_the_target_to_three_decimals(rule_name: str) -> None:
     p = made([0.40, 0.25, 0.15, 0.10, 0.07, 0.03])
@@ -133,9 +136,16 @@ def fresh(model: HistoryModel) -> HistoryModel:
     return model
 
 
+def layers_behind(target: HistoryModel) -> HistoryLayers:
+    """Layers of their own behind a shared target, in place of those that followed it before."""
+    target.trails.clear()
+    return HistoryLayers(fresh(target))
+
+
 MAKES: dict[str, Make] = {
     "lookup": lambda sampling: PromptLookup(),
     "draft": lambda sampling: DraftModel(fresh(SHARED_ROWS[1]), sampling, N_VOCAB),
+    "lengthened draft": lambda sampling: LengthenedDraft(DraftModel(fresh(SHARED_ROWS[1]), sampling, N_VOCAB)),
     "cautious draft": lambda sampling: DraftModel(fresh(SHARED_ROWS[1]), sampling, N_VOCAB, min_p=0.5),
 }
 
@@ -152,6 +162,7 @@ def sample(make: Make, rule: Callable[[int], Rule], k: int, sampling: SamplingCo
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", [HOT, CUT], ids=["hot", "cut"])
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("name", MAKES)
@@ -160,6 +171,17 @@ def test_output_follows_the_target(rule_name: str, name: str, k: int, sampling: 
     counts = sample(MAKES[name], lambda seed: rule_named(rule_name, seed), k, sampling)
 
     statistic, critical = chi_square(counts, exact(sampling))
+
+    assert statistic < critical
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule_name", RULES)
+def test_output_follows_the_target_whose_own_layers_guess(rule_name: str) -> None:
+    def make(sampling: SamplingConfig) -> Guesser:
+        return MultiToken(layers_behind(SHARED_ROWS[0]), sampling)
+
+    statistic, critical = chi_square(sample(make, lambda seed: rule_named(rule_name, seed), 3, HOT), exact(HOT))
 
     assert statistic < critical
 
@@ -187,6 +209,7 @@ class StopsAfterTheDraw(DraftModel):
         return draft.cut(keep)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [ArgmaxWithSoftQ, StopsAfterTheDraw])
 @pytest.mark.parametrize("rule_name", ["rejection", "block"])
 def test_a_draft_model_that_reports_another_q_than_it_drew_from_is_caught(
@@ -201,6 +224,7 @@ def test_a_draft_model_that_reports_another_q_than_it_drew_from_is_caught(
     assert statistic > critical
 
 
+@pytest.mark.slow
 def test_a_residual_drawn_from_p_is_caught() -> None:
     class Wrong:
         def __init__(self, seed: int) -> None:
@@ -238,6 +262,7 @@ def mean_accepted(rule_name: str, rows: list[Row], draft_rows: list[Row], k: int
     return accepted / runs
 
 
+@pytest.mark.slow
 def test_block_accepts_at_least_what_rejection_does_and_both_more_than_coupled() -> None:
     rng = np.random.default_rng(5)
     rows = [rng.normal(size=30).astype(np.float32) * 2 for _ in range(5)]
@@ -271,7 +296,7 @@ def test_noise_is_gumbel_and_independent_across_positions_tokens_and_seeds() -> 
         assert abs(np.corrcoef(here.ravel(), other.ravel())[0, 1]) < 5 / 299
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(p=weights, position=st.integers(0, 1000))
 def test_rows_behind_the_first_rejection_are_never_asked_for(p: Distribution, position: int) -> None:
     asked: list[int] = []
@@ -287,5 +312,5 @@ def test_rows_behind_the_first_rejection_are_never_asked_for(p: Distribution, po
 
 
 def test_an_unknown_rule_names_the_known_ones() -> None:
-    with pytest.raises(KeyError, match="block, coupled, rejection"):
-        rule_named("typical", 0)
+    with pytest.raises(KeyError, match="block, coupled, rejection, typical"):
+        rule_named("any", 0)

@@ -8,7 +8,7 @@ from time import perf_counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from speculation.accept import Rule, rule_named
@@ -25,6 +25,7 @@ from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.sampling import GREEDY, SamplingConfig
 from speculation.testing import HistoryModel
 from speculation.types import PLAIN, Draft, Step
+from tests.speculation.examples import examples
 
 CPU = CostTable({1: 0.0312, 2: 0.0591, 4: 0.1025, 8: 0.2239, 12: 0.2779, 16: 0.2786, 32: 0.4551, 64: 0.7512})
 GPU = CostTable({1: 0.01, 2: 0.0104, 4: 0.0108, 8: 0.012, 9: 0.014, 16: 0.015, 32: 0.019, 64: 0.028})
@@ -65,7 +66,7 @@ def plan(controller: Adaptive, offers: Offers, *, draft: bool = False, room: int
 
 
 def step(k: int, accepted: int, table: CostTable, *, slower: float = 1.0, guesser: str = "lookup") -> Step:
-    draft_s = 0.003 * k if guesser == "draft" else 0.0
+    draft_s = 0.003 if guesser == "draft" else 0.0  # nobody is asked here whether to go on behind the first token
     seconds = table.forward_s(k + 1) * slower
     tokens = (0,) * (accepted + 1)
     guesser = guesser if k else PLAIN
@@ -224,7 +225,7 @@ def engine(rule: Rule, sampling: SamplingConfig, *, adaptive: bool) -> Engine:
 
 @pytest.mark.parametrize("sampling", [GREEDY, HOT], ids=["greedy", "hot"])
 @given(prompt=prompts, seed=st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_text_is_the_plain_one_whatever_it_chooses(sampling: SamplingConfig, prompt: list[int], seed: int) -> None:
     texts, guessers = [], set()
     for adaptive in (False, True):
@@ -283,9 +284,8 @@ def test_spare_rows_of_a_stair_go_to_branches_and_dear_ones_to_nobody() -> None:
 
 def test_a_second_candidate_is_worth_a_spare_row_and_not_a_new_stair() -> None:
     prices = LivePrices(CostTable({1: 1.0, 2: 1.8, 3: 1.8, 4: 1.8, 5: 3.0, 8: 3.2}))
-    spare, stair = Stopping(prices, 0.0, 0.7), Stopping(prices, 0.0, 0.7)
+    stopping = Stopping(prices, token_s=10.0, alpha=0.7)
 
-    assert spare.widen(0.05, 1)
-    assert not stair.widen(0.05, 3)
-    assert stair.widen(0.99, 1)
-    assert (spare.beside, stair.beside) == (1, 1)
+    assert stopping.rows([0.8, 0.05, 0.04, 0.03]) == 3  # which make four rows with the pending token's
+    assert stopping.rows([0.3, 0.2]) == 0
+    assert Stopping(prices, 10.0, 0.7).rows([0.9, 0.8, 0.7, 0.6, 0.5, 0.4]) == 6

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -14,16 +13,14 @@ from speculation.accept import rule_named
 from speculation.confidence import Confidence
 from speculation.context import Context
 from speculation.controllers.adaptive import Adaptive
-from speculation.controllers.base import Controller, Plan
+from speculation.controllers.base import Controller
 from speculation.controllers.fixed import Fixed
-from speculation.controllers.stopping import Stopping
 from speculation.cost import CostTable
 from speculation.engine import EndTokens, Engine
-from speculation.guessers.base import Guesser
 from speculation.guessers.draft_model import DraftModel
 from speculation.sampling import GREEDY
-from speculation.testing import HistoryModel
-from speculation.types import Step
+from speculation.testing import AlwaysWidens, HistoryModel
+from tests.speculation.copying_world import Clocked
 from tests.speculation.test_adaptive import CPU, GPU
 
 N_VOCAB = 60
@@ -51,28 +48,6 @@ def test_a_chance_stays_a_chance(seen: list[tuple[float, bool]], p: float) -> No
     assert 0.0 < confidence.chance(p) < 1.0
 
 
-class Clocked:
-    """A controller in a world where forwards take what a price list says."""
-
-    def __init__(self, controller: Controller, cost: CostTable, token_s: float) -> None:
-        self._controller, self._cost, self._token_s = controller, cost, token_s
-        self.seconds = 0.0
-        self.steps: list[Step] = []
-        self._plan = Plan()
-
-    def plan(self, context: Context, guessers: dict[str, Guesser], room: int) -> Plan:
-        self._plan = self._controller.plan(context, guessers, room)
-        return self._plan
-
-    def record(self, step: Step) -> None:
-        beside = self._plan.keep_on.beside if isinstance(self._plan.keep_on, Stopping) else 0  # which took no drafting
-        verify_s = self._cost.forward_s(step.drafted + 1)
-        timed = replace(step, draft_s=(step.drafted - beside) * self._token_s, verify_s=verify_s, accept_s=0.0)
-        self.seconds += timed.draft_s + timed.verify_s
-        self.steps.append(timed)
-        self._controller.record(timed)
-
-
 def world(controller: Controller, cost: CostTable, share: float, blur: float, tokens: int = 900) -> Clocked:
     """Write with a draft model that is `blur` apart from its target and takes a share of its time."""
     clocked = Clocked(controller, cost, share * cost.forward_s(1))
@@ -86,6 +61,7 @@ def world(controller: Controller, cost: CostTable, share: float, blur: float, to
     return clocked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.3])
 @pytest.mark.parametrize("blur", [0.7, 1.5, 3.0])
 def test_stopping_by_price_is_no_slower_than_the_best_fixed_length(share: float, blur: float) -> None:
@@ -121,13 +97,21 @@ def test_a_draft_says_what_its_tokens_are_worth_and_learns_from_what_came() -> N
     assert promised == pytest.approx(accepted, rel=0.1)
 
 
-def keep_on_until(length: int) -> Callable[[int, float], bool]:
-    return lambda drafted, together: drafted < length
+class Until(AlwaysWidens):
+    """So many tokens one behind the other, whatever they are worth."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(candidates=1)
+        self.left = length
+
+    def behind(self, reaches: Sequence[float], beside: float) -> int:
+        self.left -= 1
+        return 1 if self.left else 0
 
 
 @pytest.mark.parametrize("length", [1, 3, 7])
 def test_the_stopping_rule_is_asked_before_each_token_after_the_first(length: int) -> None:
     draft = DraftModel(HistoryModel(N_VOCAB, 1), GREEDY, N_VOCAB, min_p=0.99)
-    proposed = draft.propose(Context([1, 2, 3]), 16, RULE, keep_on_until(length))
+    proposed = draft.propose(Context([1, 2, 3]), 16, RULE, Until(length))
     assert len(proposed.tokens) == length
     assert len(proposed.chances) == length

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from speculation.cost import WIDTHS, CostTable, measure
+from speculation.cost import WIDTHS, CostTable, LivePrices, measure
 from speculation.testing import FakeClock, HistoryModel
 from speculation.types import Interrupted, Logits
 
@@ -80,6 +80,28 @@ class Skipping(HistoryModel):
 
 
 def test_measuring_that_is_skipped_leaves_the_prices_that_were_taken() -> None:
-    assert set(measure(Skipping(8), FakeClock()).seconds) == {1, 2, 4}
+    assert set(measure(Skipping(8), FakeClock(), budget_s=inf).seconds) == {1, 2, 4}
     with pytest.raises(Interrupted):
         measure(Skipping(1), FakeClock())
+
+
+@pytest.mark.parametrize(("seen", "unseen"), [(0.9, 1.0), (0.75, 1.0), (0.6, 0.8), (1.3, 1.3), (2.0, 2.0)])
+def test_plain_steps_that_got_cheaper_say_little_of_wide_ones_and_dearer_ones_say_all(
+    seen: float, unseen: float
+) -> None:
+    prices = LivePrices(CostTable({1: 1.0, 8: 6.0}))
+
+    for _ in range(9):
+        prices.observe(1, seen)
+
+    assert prices.forward_s(1) == pytest.approx(seen)
+    assert prices.forward_s(8) == pytest.approx(6.0 * unseen)
+
+
+def test_a_wide_step_that_was_seen_three_times_has_its_own_price() -> None:
+    prices = LivePrices(CostTable({1: 1.0, 8: 6.0}))
+
+    for seconds in (5.0, 4.0, 4.5):
+        prices.observe(8, seconds)
+
+    assert prices.forward_s(8) == pytest.approx(4.5)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from speculation.devices import Device, gpus_of
-from speculation.engine_log import LogLines, mapped_bytes_in
+from speculation.devices import Device, back_ends_of, gpus_of
+from speculation.engine_log import LogLines, back_end_in, mapped_bytes_in
 
 CPU, GPU, SHARING, ACCELERATOR = range(4)
 
@@ -36,6 +36,9 @@ class Library:
         self.ggml_backend_dev_type = Answer(lambda handle: kinds[handle.value - 1])
         self.ggml_backend_dev_name = Answer(lambda handle: b"dev%d" % handle.value)
         self.ggml_backend_dev_memory = Answer(memory)
+        self.ggml_backend_reg_count = Answer(lambda: 2)
+        self.ggml_backend_reg_get = Answer(lambda i: i.value + 1)
+        self.ggml_backend_reg_name = Answer(lambda handle: [b"CPU", b"CUDA\xff"][handle.value - 1])
 
 
 def test_gpus_are_listed_with_their_memory_and_processors_are_not() -> None:
@@ -47,6 +50,41 @@ def test_gpus_are_listed_with_their_memory_and_processors_are_not() -> None:
 
 def test_a_build_that_hides_its_devices_has_none() -> None:
     assert gpus_of(object()) == []
+    assert back_ends_of(object()) == []
+
+
+def test_back_ends_are_named_as_ggml_names_them() -> None:
+    library = Library(CPU)
+
+    assert back_ends_of(library) == ["CPU", "CUDA\ufffd"]
+    assert library.ggml_backend_reg_get.restype is ctypes.c_void_p
+
+
+@pytest.mark.parametrize(
+    ("lines", "placed"),
+    [
+        ([], "CPU"),
+        (["llama_model_load: using device CUDA0 (NVIDIA X) - 9 MiB free"], "CPU"),  # and no layer was put there
+        (
+            [
+                "llama_model_load: using device CUDA0 (NVIDIA X) - 9 MiB free",
+                "llama_model_load: already using device CUDA1 (NVIDIA Y)",
+                "load_tensors: offloaded 29/29 layers to GPU",
+            ],
+            "CUDA0 (NVIDIA X), 29/29 layers",
+        ),
+    ],
+)
+def test_the_back_end_is_where_layers_were_put(lines: list[str], placed: str) -> None:
+    assert back_end_in(lines) == placed
+
+
+def test_a_log_that_nobody_listens_to_keeps_its_lines() -> None:
+    log = LogLines()
+
+    log.take(2, b"one line\n")
+
+    assert list(log.lines) == ["one line"]
 
 
 @pytest.mark.parametrize(

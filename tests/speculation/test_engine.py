@@ -6,23 +6,34 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from speculation.accept import Rule, rule_named
+from speculation.accept import RULE_NAMES, Rule, rule_named
 from speculation.controllers.fixed import Fixed
 from speculation.engine import ContextFull, EndTokens, Engine
 from speculation.guessers.base import Guesser
 from speculation.guessers.draft_model import DraftModel
+from speculation.guessers.eagle3 import Eagle3
 from speculation.guessers.leftovers import Leftovers
+from speculation.guessers.multi_token import MultiToken
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.guessers.recycling import Recycling
 from speculation.guessers.trained_head import TrainedHead
 from speculation.heads.head import Kind
 from speculation.sampling import GREEDY, SamplingConfig
-from speculation.testing import BushyGuesser, HistoryModel, ScriptedGuesser, WideDraft
-from speculation.types import PLAIN, Finish, Step
-from tests.speculation.heads.making import untrained
+from speculation.testing import (
+    BushyGuesser,
+    HistoryFeatures,
+    HistoryLayers,
+    HistoryModel,
+    LengthenedDraft,
+    ScriptedGuesser,
+    WideDraft,
+)
+from speculation.types import PLAIN, Draft, Finish, Step
+from tests.speculation.examples import examples
+from tests.speculation.heads.making import WideHead, untrained
 
 N_VOCAB = 6
 HOT = SamplingConfig(temperature=0.9, top_k=0, top_p=1.0, min_p=0.0)
@@ -39,10 +50,17 @@ GUESSERS: dict[str, Make] = {
     "scripted": lambda target, sampling: ScriptedGuesser([0, 1, 2, 3, 4, 5] * 50),
     "bushy": lambda target, sampling: BushyGuesser(N_VOCAB),
     "wide draft": lambda target, sampling: WideDraft(HistoryModel(N_VOCAB, 1, blur=0.7), sampling, N_VOCAB),
+    "lengthened draft": lambda target, sampling: LengthenedDraft(
+        DraftModel(HistoryModel(N_VOCAB, 1, blur=0.7), sampling, N_VOCAB)
+    ),
     "recycling": lambda target, sampling: Recycling(),
     "leftovers": lambda target, sampling: Leftovers(),
+    "mtp": lambda target, sampling: MultiToken(HistoryLayers(target), sampling),
     "eagle": lambda target, sampling: TrainedHead(untrained(Kind.EAGLE, N_VOCAB), target, sampling),
     "medusa": lambda target, sampling: TrainedHead(untrained(Kind.MEDUSA, N_VOCAB, n_ids=4), target, sampling),
+    "wide eagle": lambda target, sampling: WideHead(untrained(Kind.EAGLE, N_VOCAB), target, sampling),
+    "wide medusa": lambda target, sampling: WideHead(untrained(Kind.MEDUSA, N_VOCAB, n_ids=4), target, sampling),
+    "eagle3": lambda target, sampling: Eagle3(HistoryFeatures(target, blur=0.7), sampling),
 }
 
 
@@ -67,6 +85,11 @@ def tokens(steps: list[Step]) -> list[int]:
     return [token for step in steps for token in step.tokens]
 
 
+def paths(draft: Draft) -> set[tuple[int, ...]]:
+    """The texts that a draft proposes."""
+    return {tuple(draft.tokens[each] for each in draft.path(node)) for node in range(len(draft.tokens))}
+
+
 def plain_text(prompt: list[int], limit: int, sampling: SamplingConfig, seed: int = 0) -> list[int]:
     engine = make_engine(PLAIN, 0, sampling, rule_named("coupled", seed))
     read(engine, prompt)
@@ -77,10 +100,10 @@ prompts = st.lists(st.integers(0, N_VOCAB - 1), min_size=1, max_size=30)
 plans = st.lists(st.tuples(st.sampled_from([PLAIN, *GUESSERS]), st.integers(0, 63)), min_size=1, max_size=8)
 
 
-@pytest.mark.parametrize("rule", ["coupled", "rejection", "block"])
+@pytest.mark.parametrize("rule", RULE_NAMES)
 @pytest.mark.parametrize("sampling", [GREEDY, PENALISED], ids=["greedy", "penalised"])
 @given(prompt=prompts, plans=plans, limit=st.integers(1, 60))
-@settings(max_examples=60)
+@examples(60)
 def test_greedy_text_is_plain_for_every_guesser_k_and_switch(
     rule: str, sampling: SamplingConfig, prompt: list[int], plans: list[tuple[str, int]], limit: int
 ) -> None:
@@ -96,7 +119,7 @@ def test_greedy_text_is_plain_for_every_guesser_k_and_switch(
 
 
 @given(prompt=prompts, plans=plans, seed=st.integers(0, 2**64 - 1))
-@settings(max_examples=80)
+@examples(80)
 def test_a_seed_gives_the_same_sampled_text_whoever_guesses(
     prompt: list[int], plans: list[tuple[str, int]], seed: int
 ) -> None:
@@ -118,7 +141,7 @@ def test_other_seeds_give_other_texts() -> None:
 
 
 @given(prompt=prompts, name=st.sampled_from(list(GUESSERS)), k=st.integers(0, 16), stop_after=st.integers(0, 12))
-@settings(max_examples=80)
+@examples(80)
 def test_a_stop_between_steps_leaves_a_cache_that_equals_the_text(
     prompt: list[int], name: str, k: int, stop_after: int
 ) -> None:
@@ -139,7 +162,7 @@ def test_a_stop_between_steps_leaves_a_cache_that_equals_the_text(
 
 
 @given(prompt=prompts, plans=plans, k=st.integers(1, 8))
-@settings(max_examples=60)
+@examples(60)
 def test_a_warm_guesser_proposes_what_a_fresh_one_would(
     prompt: list[int], plans: list[tuple[str, int]], k: int
 ) -> None:
@@ -149,19 +172,19 @@ def test_a_warm_guesser_proposes_what_a_fresh_one_would(
         engine.controller = Fixed(*plans[i % len(plans)])
 
     rule = rule_named("coupled", 0)
-    remembers = ["recycling", "leftovers", "eagle", "medusa"]  # rows that a fresh one has not seen
+    # Rows that a fresh one has not seen; and copies end where, by what was learned, there is no hope for the draft.
+    remembers = ["recycling", "leftovers", "mtp", "eagle", "medusa", "wide eagle", "wide medusa", "eagle3"]
     for name, make in GUESSERS.items():
-        if name in remembers:
+        if name in (*remembers, "lengthened draft"):
             continue
         fresh = make(HistoryModel(N_VOCAB, 1), GREEDY)
-        assert (
-            engine.guessers[name].propose(engine.context, k, rule).tokens
-            == fresh.propose(engine.context, k, rule).tokens
-        )
+        warm = engine.guessers[name].propose(engine.context, k, rule)
+        # The order of a tree depends on what was learned of its writer.
+        assert paths(warm) == paths(fresh.propose(engine.context, k, rule))
 
 
 @pytest.mark.parametrize("sampling", [GREEDY, HOT], ids=["greedy", "hot"])
-@pytest.mark.parametrize("rule", ["coupled", "rejection", "block"])
+@pytest.mark.parametrize("rule", RULE_NAMES)
 def test_a_draft_equal_to_the_target_is_always_accepted(rule: str, sampling: SamplingConfig) -> None:
     engine = make_engine("same draft", 5, sampling, rule_named(rule, 3))
     read(engine, [1, 2, 3])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from speculation.accept import rule_named
@@ -23,6 +23,7 @@ from speculation.guessers.recycling import Recycling
 from speculation.sampling import GREEDY, leading, probabilities
 from speculation.testing import BushyGuesser, HistoryModel, ScriptedGuesser
 from speculation.types import Draft, Row, Step
+from tests.speculation.examples import examples
 
 N_VOCAB = 40
 RULE = rule_named("coupled", 0)
@@ -203,7 +204,7 @@ def test_after_a_token_that_was_replaced_the_rest_is_guessed_from_what_is_left_o
     st.lists(st.tuples(st.integers(-1, 30), st.integers(0, 5), st.floats(0.0, 1.0)), min_size=1, max_size=31),
     st.integers(1, 31),
 )
-@settings(max_examples=200)
+@examples(200)
 def test_the_most_promising_part_of_a_tree_is_a_tree_by_falling_reach(
     raw: list[tuple[int, int, float]], k: int
 ) -> None:

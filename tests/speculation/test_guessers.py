@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from speculation.accept import rule_named
 from speculation.context import Bookmark, Context, recent
+from speculation.guessers.base import Chains
 from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.sampling import GREEDY, SamplingConfig
-from speculation.testing import HistoryModel
+from speculation.testing import HistoryModel, ScriptedGuesser
 from speculation.types import Draft
 from speculation.vocabulary import VocabularyFacts, why_incompatible
+from tests.speculation.examples import examples
 
 RULE = rule_named("coupled", 0)
 texts = st.lists(st.integers(0, 3), min_size=1, max_size=60)
@@ -40,7 +42,7 @@ def copied(text: list[int], source: int, k: int) -> list[int]:
 
 
 @given(text=texts, k=st.integers(1, 20))
-@settings(max_examples=400)
+@examples(400)
 def test_lookup_takes_the_longest_match_at_its_most_recent_place(text: list[int], k: int) -> None:
     match, source = longest_most_recent(text)
 
@@ -55,7 +57,7 @@ def test_lookup_takes_the_longest_match_at_its_most_recent_place(text: list[int]
 
 
 @given(edits=st.lists(st.tuples(st.integers(0, 40), texts), min_size=1, max_size=6), k=st.integers(1, 8))
-@settings(max_examples=200)
+@examples(200)
 def test_lookup_follows_a_context_that_is_cut_and_grows_again(edits: list[tuple[int, list[int]]], k: int) -> None:
     context, guesser = Context(), PromptLookup()
 
@@ -200,7 +202,7 @@ def chains(drafts: Sequence[Draft]) -> list[Draft]:
 
 
 @given(edits=st.lists(st.tuples(st.integers(0, 40), texts), min_size=1, max_size=6), k=st.integers(1, 8))
-@settings(max_examples=200)
+@examples(200)
 def test_what_a_warm_lookup_offers_a_fresh_one_would_up_to_where_either_gives_up(
     edits: list[tuple[int, list[int]]], k: int
 ) -> None:
@@ -242,6 +244,41 @@ def test_a_copy_that_was_asked_for_is_offered_before_any_of_it_was_written() -> 
     context.extend([7])  # a reply that has begun already is not begun anew
     late.expect_copy(40)
     assert {token for draft in late.candidates(context, 1) for token in draft.tokens} == {8}
+
+
+def test_a_copy_of_what_stands_behind_the_end_is_none_and_spoils_no_other() -> None:
+    context = Context(range(100))
+    context.given = 100
+    lookup = PromptLookup()
+    lookup.expect_copy(100)
+    assert lookup.candidates(context, 8) == ()
+
+    context.extend([7, 8])
+
+    assert lookup.candidates(context, 3)[0].tokens == (9, 10, 11)
+
+
+def test_what_a_chain_of_a_guesser_shows_is_the_trunk_of_what_the_guesser_shows() -> None:
+    class Shows(ScriptedGuesser):
+        def candidates(self, context: Context, k: int) -> tuple[Draft, ...]:
+            return (Draft("x", (1, 2, 3), parents=(-1, -1, 0)),)
+
+    (draft,) = Chains(Shows([])).candidates(Context([1]), 3)
+
+    assert (draft.tokens, draft.parents) == ((1, 3), None)
+
+
+def test_a_draft_model_shows_nothing_for_free_and_follows_a_change_of_sampling() -> None:
+    guesser = DraftModel(HistoryModel(6, 1), SamplingConfig(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0), 6)
+    context = Context([1, 2, 3])
+    assert guesser.candidates(context, 4) == ()
+    drawn = {guesser.propose(context, 1, rule_named("coupled", seed)).tokens for seed in range(40)}
+
+    guesser.sampling = GREEDY
+
+    assert guesser.sampling == GREEDY
+    assert {guesser.propose(context, 1, rule_named("coupled", seed)).tokens for seed in range(40)} < drawn
+    assert 0.0 < guesser.confidence.chance(0.9) <= 1.0
 
 
 def test_a_copy_is_offered_again_right_behind_a_replaced_token() -> None:

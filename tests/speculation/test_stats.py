@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speculation.stats import Totals, totals
+from speculation.stats import ENOUGH_STEPS, Totals, totals
 from speculation.types import PLAIN, Step
 
 STEPS = st.lists(
@@ -34,3 +35,32 @@ STEPS = st.lists(
 def test_two_totals_together_are_those_of_all_steps(first: list[Step], second: list[Step]) -> None:
     assert totals(first) + totals(second) == totals([*first, *second])
     assert totals(first) + Totals() == totals(first)
+
+
+def test_rates_are_those_of_all_steps_and_seconds_those_of_every_part() -> None:
+    plain = Step(PLAIN, 0, 0, 0, (1,), 1, draft_s=0.25, verify_s=0.5, accept_s=0.25)
+    guessed = Step("lookup", 4, 3, 2, (1, 2, 3), 2, draft_s=0.5, verify_s=1.0, accept_s=0.5)
+
+    counted = totals([plain, guessed])
+
+    assert (counted.seconds, counted.plain_s, counted.plain_steps) == (3.0, 1.0, 1)
+    assert (counted.tokens_per_step, counted.alpha) == (2.0, 2 / 3)
+    assert counted.tokens_per_s == pytest.approx(4 / 3)
+    assert counted.accepted_by == {"lookup": 2}
+
+
+def test_nothing_claims_no_rate() -> None:
+    nothing = Totals()
+
+    rates = (nothing.tokens_per_step, nothing.alpha, nothing.tokens_per_s, nothing.speed_up(1.0))
+    assert rates == (None, None, None, None)
+
+
+def test_a_speed_up_needs_enough_steps_a_plain_price_and_time_that_passed() -> None:
+    step = Step("lookup", 2, 2, 2, (1, 2, 3), 1, draft_s=0.0, verify_s=1.5, accept_s=0.0)
+    instant = Step("lookup", 2, 2, 2, (1, 2, 3), 1, draft_s=0.0, verify_s=0.0, accept_s=0.0)
+
+    assert totals([step] * ENOUGH_STEPS).speed_up(1.0) == pytest.approx(2.0)
+    assert totals([step] * (ENOUGH_STEPS - 1)).speed_up(1.0) is None
+    assert totals([step] * ENOUGH_STEPS).speed_up(None) is None
+    assert totals([instant] * ENOUGH_STEPS).speed_up(1.0) is None

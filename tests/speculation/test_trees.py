@@ -4,27 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from speculation.accept import Coupled, Drawn, Rejection, Rows, Rule, rule_named
+from speculation.accept import RULE_NAMES, Coupled, Drawn, Rejection, Rows, Rule, rule_named
 from speculation.context import Context
 from speculation.controllers.fixed import Fixed
 from speculation.engine import EndTokens, Engine
 from speculation.guessers.base import Chains, Guesser, KeepOn
+from speculation.guessers.draft_model import DraftModel
+from speculation.guessers.drafting import Drafting, _Look
+from speculation.guessers.trained_head import TrainedHead
+from speculation.heads.head import Kind
 from speculation.sampling import GREEDY, SamplingConfig, distribution
-from speculation.testing import BushyGuesser, HistoryModel, WideDraft
+from speculation.testing import BushyGuesser, HistoryModel, LengthenedDraft, WideDraft
 from speculation.types import Distribution, Draft, Verdict
+from tests.speculation.examples import examples
+from tests.speculation.heads.making import WideHead, untrained
 from tests.speculation.test_accept import (
     CUT,
     HOT,
     LENGTH,
     N_VOCAB,
     PROMPT,
+    RULES,
     RUNS,
     SHARED_ROWS,
     chi_square,
@@ -33,7 +41,7 @@ from tests.speculation.test_accept import (
     made,
 )
 
-TREE_RULES = ["coupled", "rejection"]
+TREE_RULES = [name for name in RULES if rule_named(name, 0).judges_trees]
 
 trees = st.lists(st.integers(-1, 62), max_size=63).map(lambda raw: tuple(min(p, i - 1) for i, p in enumerate(raw)))
 
@@ -99,10 +107,16 @@ def test_what_is_known_of_each_node_stays_with_it() -> None:
     assert trunk.q == (q[0], q[3])
     assert draft.source_of((1, 2)) == 90
     assert draft.source_of(()) == 40
+    assert draft.sources_of((1, 2)) is None  # one run
+    assert draft.sources_of((0, 3)) is None
+    assert draft.sources_of(()) is None
+    assert replace(draft, sources=(40, 90, 7, 41)).sources_of((1, 2)) == (90, 7)
+    assert replace(draft, sources=(None, 90, 7, None)).sources_of((0, 3)) is None
+    assert replace(draft, sources=(None, 90, 7, 41)).sources_of((0, 3)) == (None, 41)
 
 
 @given(parents=trees, seed=st.integers(0, 1000))
-@settings(max_examples=50)
+@examples(50)
 def test_the_fake_gives_the_row_of_every_path(parents: tuple[int, ...], seed: int) -> None:
     rng = np.random.default_rng(seed)
     tokens = [int(token) for token in rng.integers(0, N_VOCAB, len(parents))]
@@ -186,7 +200,10 @@ MAKES: dict[str, Callable[[SamplingConfig], Guesser]] = {
     "two, two": lambda sampling: SampledTree(sampling, (2, 2)),
     "three, two, two": lambda sampling: SampledTree(sampling, (3, 2, 2)),
     "draft model": lambda sampling: WideDraft(fresh(SHARED_ROWS[1]), sampling, N_VOCAB),
+    "lengthened draft": lambda sampling: LengthenedDraft(DraftModel(fresh(SHARED_ROWS[1]), sampling, N_VOCAB), 2),
     "with replacement": lambda sampling: WithReplacement(sampling, (2, 3)),
+    "eagle": lambda sampling: WideHead(untrained(Kind.EAGLE, N_VOCAB), fresh(SHARED_ROWS[0]), sampling),
+    "medusa": lambda sampling: WideHead(untrained(Kind.MEDUSA, N_VOCAB), fresh(SHARED_ROWS[0]), sampling),
 }
 
 
@@ -195,7 +212,8 @@ def sample(
 ) -> Counter[tuple[int, ...]]:
     """The first LENGTH tokens of many texts that have room for whole trees."""
     counts: Counter[tuple[int, ...]] = Counter()
-    for seed in range(RUNS):
+    heads = isinstance(make(sampling), TrainedHead)  # whose trees take the time to be grown
+    for seed in range(RUNS // 3 if heads else RUNS):
         guesser = make(sampling)
         k = 6 if isinstance(guesser, WideDraft) else 63
         engine = Engine(fresh(SHARED_ROWS[0]), {guesser.name: guesser}, Fixed(guesser.name, k), rule(seed), sampling)
@@ -210,6 +228,7 @@ def sample(
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", [HOT, CUT], ids=["hot", "cut"])
 @pytest.mark.parametrize("name", MAKES)
 @pytest.mark.parametrize("rule_name", TREE_RULES)
@@ -221,6 +240,7 @@ def test_output_follows_the_target(rule_name: str, name: str, sampling: Sampling
     assert statistic < critical
 
 
+@pytest.mark.slow
 def test_block_gets_trunks_and_follows_the_target_too() -> None:
     counts = sample(MAKES["fixed trees"], lambda seed: rule_named("block", seed), HOT)
 
@@ -243,9 +263,32 @@ class DropsDoubles(WithReplacement):
         return list({token: (token, report) for token, report in super().drawn(rule, q, position, width)}.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wrong", "widths"), [(ClaimsTheWholeQ, (3, 2)), (DropsDoubles, (4,))])
 def test_candidates_that_are_not_what_they_claim_are_caught(wrong: type[SampledTree], widths: Sequence[int]) -> None:
     counts = sample(lambda sampling: wrong(sampling, widths), lambda seed: rule_named("rejection", seed), HOT)
+
+    statistic, critical = chi_square(counts, exact(HOT))
+    assert statistic > critical
+
+
+class LooksAtTheDraw(Drafting):
+    """The planted bug: of the candidates that were drawn only the best is proposed, with the q it was drawn from."""
+
+    def _drawn(self, rule: Rule, look: _Look, position: int, n: int) -> list[Drawn]:
+        drawn = super()._drawn(rule, look, position, n)
+        return [each for each in drawn if each[0] == int(look.q.ids[0])] or drawn[:1]
+
+
+@pytest.mark.slow
+def test_a_head_that_looks_at_what_was_drawn_is_caught() -> None:
+    def wrong(sampling: SamplingConfig) -> Guesser:
+        head = untrained(Kind.EAGLE, N_VOCAB)
+        guesser = WideHead(head, fresh(SHARED_ROWS[0]), sampling)
+        guesser._drafting = LooksAtTheDraw("eagle", sampling, 0.0, head.ids)
+        return guesser
+
+    counts = sample(wrong, lambda seed: rule_named("rejection", seed), HOT)
 
     statistic, critical = chi_square(counts, exact(HOT))
     assert statistic > critical
@@ -276,6 +319,7 @@ class FollowsTheFirst(Coupled):
         return Verdict((first[0], *found.path[1:]), found.token) if found.path else found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [lambda seed: ForgetsTheResidual(np.random.default_rng(seed)), FollowsTheFirst])
 def test_rules_that_judge_candidates_wrongly_are_caught(wrong: Callable[[int], Rule]) -> None:
     counts = sample(MAKES["fixed trees"], wrong, HOT)
@@ -287,6 +331,7 @@ def test_rules_that_judge_candidates_wrongly_are_caught(wrong: Callable[[int], R
 # -- What candidates are worth, and what is recorded ---------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule_name", TREE_RULES)
 def test_more_candidates_are_accepted_more_often(rule_name: str) -> None:
     rng = np.random.default_rng(3)
@@ -306,9 +351,9 @@ def test_more_candidates_are_accepted_more_often(rule_name: str) -> None:
     assert accepted[0] + 0.05 < accepted[1] < accepted[2] - 0.03  # five standard errors and more
 
 
-@pytest.mark.parametrize("rule_name", ["coupled", "rejection", "block"])
+@pytest.mark.parametrize("rule_name", RULE_NAMES)
 @given(weights=st.lists(st.integers(0, 9), min_size=5, max_size=5).filter(any), n=st.integers(1, 7))
-@settings(max_examples=50)
+@examples(50)
 def test_candidates_for_a_position_differ_and_the_first_is_the_one_drawn_alone(
     rule_name: str, weights: list[int], n: int
 ) -> None:
@@ -346,11 +391,38 @@ def test_a_step_counts_nodes_positions_and_the_source_of_the_branch_that_won() -
 
     assert step.tokens == (best, after)
     assert (step.drafted, step.examined, step.accepted, step.source) == (5, 2, 1, 7)
+    assert step.sources is None
     assert step.p_rejected is not None
     assert step.p_chosen is not None
     assert step.p_rejected < step.p_chosen
     assert target.forwards == 1
     assert target.n_past == len(engine.context) - 1 == 4
+
+
+def test_a_branch_below_the_first_token_brings_its_own_source() -> None:
+    target = HistoryModel(6, 1)
+    prompt = [0, 1, 2]
+    best = int(target.row_after(prompt).argmax())
+    after = int(target.row_after([*prompt, best]).argmax())
+    other = next(token for token in range(6) if token != after)
+
+    class Forks:
+        name = "forks"
+
+        def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+            return ()
+
+        def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
+            return Draft(self.name, (best, other, after), None, 7, 1, parents=(-1, 0, 0), sources=(7, 8, 1))
+
+    engine = Engine(target, {"forks": Forks()}, Fixed("forks", 3), rule_named("coupled", 0), GREEDY)
+    for _ in engine.read(np.array(prompt, dtype=np.int32)):
+        pass
+
+    step = next(engine.steps(limit=20, ends=EndTokens()))
+
+    assert (step.tokens[:2], step.accepted, step.source) == ((best, after), 2, 7)
+    assert [step.source_of(i) for i in range(2)] == [7, 1]
 
 
 def test_a_target_that_cannot_hold_branches_gets_chains() -> None:

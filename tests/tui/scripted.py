@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from specchat.conversation import Message, Role
+from specchat.exactness import follows_exactly
 from specchat.live import Live, LiveFigures
 from specchat.provenance import Author, Origin, Span
 from specchat.session import Checked, Reply
@@ -89,6 +90,7 @@ class ScriptedEngine(EngineThread):
         self.chosen: list[str] = []
         self.drafts: list[str] = []
         self.ahead: list[list[str]] = []
+        self.listened = 0
         self.loads: list[Wanted] = []
         self.refreshed = 0
         self.stopped = False
@@ -120,6 +122,9 @@ class ScriptedEngine(EngineThread):
 
     def read_ahead(self, messages: Sequence[Message], key: str, settled: str = "") -> None:
         self.ahead.append([message.text for message in messages])
+
+    def listen(self) -> None:
+        self.listened += 1
 
     def stop(self) -> None:
         self.stopped = True
@@ -158,7 +163,9 @@ class ScriptedEngine(EngineThread):
             self._post(Refused(request.turn, self.script.refuse, None))
             self._writing = None
             return
-        figures = LiveFigures("auto", PLAIN_S, LOADED.n_ctx or 0)
+        settings = self._settings()
+        exact = follows_exactly(settings.rule, settings.sampling.temperature)
+        figures = LiveFigures("auto", PLAIN_S, LOADED.n_ctx or 0, exact=exact)
         steps: list[Step] = []
         spans: list[Span] = []
         who: dict[Author, int] = {}
@@ -190,7 +197,9 @@ class ScriptedEngine(EngineThread):
         self._writing = None
         counted = totals(steps)
         finish = None if self.stopped else Finish.END
-        reply = Reply(text[len(request.begun) :], finish, 7, counted, tuple(steps), 120, 40, 80, 1.0, 1.1, PLAIN_S)
+        reply = Reply(
+            text[len(request.begun) :], finish, 7, counted, tuple(steps), 120, 40, 80, 1.0, 1.1, PLAIN_S, exact=exact
+        )
         said = Message(Role.ASSISTANT, text) if steps else None
         self._post(Ended(request.turn, reply, said, tuple(spans)))
 

@@ -105,6 +105,25 @@ def test_a_flag_is_never_written_into_the_file(tmp_path: Path) -> None:
     assert kept.sampling.temperature == 0.7
 
 
+def test_the_draft_that_was_chosen_for_a_model_is_loaded_with_it(tmp_path: Path) -> None:
+    stored = Settings().remembering("scripted", TargetSettings(draft="near"))
+    app = SpecchatApp(
+        Start(stored, stored, SettingsFile(tmp_path / "config.toml"), Wanted()),
+        engine=lambda post, settings: ScriptedEngine(post, settings, Script()),
+        folder=tmp_path,
+    )
+    loaded: list[str] = []
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        app.engine.load_draft = loaded.append  # type: ignore[method-assign, assignment]
+        for _ in range(2):  # it is told once more when the draft is there
+            app.engine._post(ModelReady(replace(LOADED, name="scripted")))
+            await pilot.pause()
+
+    drive(app, keys)
+    assert loaded == ["near"]
+
+
 def test_a_flag_wins_over_what_was_chosen_for_the_model_and_the_panel_says_so(tmp_path: Path) -> None:
     stored = Settings().remembering("scripted", TargetSettings("draft"))
     flagged = replace(stored, guess=GuessSettings(mode="off"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -306,6 +307,64 @@ def test_the_limit_of_replies_does_not_cut_a_rewrite_and_comes_back(
 
     assert job.seen == [None]
     assert posts.until(Ended).reply.totals.emitted <= 60
+
+
+def test_a_draft_model_listens_in_pauses_until_the_engine_is_wanted(
+    engine: EngineThread, posts: Posts, files: dict[str, Path]
+) -> None:
+    engine.load(wanted(files["target"]))
+    posts.until(ModelReady)
+    session, begun, ended = engine._here, threading.Event(), threading.Event()
+    assert session is not None
+
+    def shadow() -> Iterator[int]:
+        session._stop = False
+        return batches()
+
+    def batches() -> Iterator[int]:
+        while not session._stop:  # else it would never end
+            begun.set()
+            yield 1
+        ended.set()
+
+    session.shadow = shadow  # type: ignore[method-assign]
+    engine.write(asked()[1])
+    posts.until(Ended)
+    assert not begun.is_set()
+    engine.listen()
+    assert begun.wait(WAIT_S)
+
+    engine.stop_reading_ahead()  # as when somebody types
+    assert ended.wait(WAIT_S)
+    begun.clear()
+    engine.listen()
+    assert begun.wait(WAIT_S)
+    engine.write(asked()[1])
+    posts.until(Ended)
+
+
+def test_an_idle_draft_model_has_read_the_reply_when_the_next_question_comes(
+    engine: EngineThread, posts: Posts, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("specchat.session.was_idle", lambda guesser, steps: True)
+    engine.load(wanted(files["target"], draft=str(files["near"])))
+    posts.until(ModelReady)
+    engine.write(asked()[1])
+    posts.until(Ended)
+    session, done = engine._here, threading.Event()
+    assert session is not None
+    assert session.engines.draft is not None
+    real = session.shadow
+
+    def shadow() -> Iterator[int]:
+        yield from real()
+        done.set()
+
+    session.shadow = shadow  # type: ignore[method-assign]
+    engine.listen()
+
+    assert done.wait(WAIT_S)
+    assert session.engines.draft.n_past == session.context_tokens - 1
 
 
 def test_a_recurrent_model_says_that_it_cannot_guess(

@@ -162,7 +162,7 @@ def test_branches_title_pins_and_system_prompt_come_back(tmp_path: Path, path: P
         assert view.branch == "pinned  2/2"
         for turn, one in app.chat_view.beside(chat).items():
             expected = beside[turn.id]
-            assert (one.spans, one.figures, one.continued) == (expected.spans, expected.figures, expected.continued)
+            assert (one.spans, one.took, one.continued) == (expected.spans, expected.took, expected.continued)
             assert one.who.startswith(expected.who)
         app.chat_view.transcript.focus()
         await pilot.press("left")
@@ -471,6 +471,17 @@ def test_the_engine_reads_ahead_while_a_question_is_typed_unless_the_settings_sa
             assert engine_of(app).ahead == [["first", "An answer.", "and then"]]
         else:
             assert app._ahead_due is None
+
+    drive(app_on(tmp_path), steps)
+    drive(app_on(tmp_path, settings=Settings(context=ContextSettings(read_ahead=False))), steps)
+
+
+def test_an_idle_draft_model_may_read_a_reply_when_it_has_ended_unless_the_settings_say_no(tmp_path: Path) -> None:
+    async def steps(pilot: Pilot[None], app: SpecchatApp) -> None:
+        assert engine_of(app).listened == 0
+        await ask(pilot, "first")
+        await pilot.pause()
+        assert engine_of(app).listened == app.settings.context.read_ahead
 
     drive(app_on(tmp_path), steps)
     drive(app_on(tmp_path, settings=Settings(context=ContextSettings(read_ahead=False))), steps)

@@ -9,10 +9,13 @@ from typing import cast
 import pytest
 from textual.pilot import Pilot
 
+from specchat.folders import refused_folder
 from specchat.session import ChatSession
 from specchat.settings import Settings, SettingsFile
+from specchat.tui import review_words
 from specchat.tui.app import SpecchatApp
 from specchat.tui.engine_thread import EngineJob, Wanted
+from specchat.tui.screens.question import Question
 from specchat.tui.screens.review import ReviewScreen
 from specchat.tui.screens.rewriting import RewritingScreen
 from specchat.tui.start import Start
@@ -130,6 +133,46 @@ def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
 
     drive(app, keys)
     assert file.read_text() == "others wrote this\n"
+    (kept,) = refused_folder().iterdir()
+    assert kept.read_text() == TEXT.replace("beta = 2", "beta = 20")
+    assert any(str(kept) in each.message for each in app._notifications)
+
+
+@pytest.mark.parametrize(
+    ("writes", "word", "can_be_written"),
+    [
+        (edited(lambda text: "... rest unchanged ...\n"), "CHECK", True),
+        (lambda text, closing: "\ufffd\n" + text + closing, "STOP", False),
+    ],
+)
+def test_what_breaks_a_rule_is_reviewed_with_the_rule_and_written_after_a_yes_only_where_one_may_say_so(
+    tmp_path: Path, writes: Writes, word: str, can_be_written: bool
+) -> None:
+    file = tmp_path / "notes.py"
+    file.write_text(TEXT)
+    app = app_that(tmp_path, writes)
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await asked(pilot, app)
+        await until(pilot, lambda: isinstance(app.screen, ReviewScreen))
+        assert isinstance(app.screen, ReviewScreen)
+        reasons = str(review_words.reasons(app.screen.state))
+        assert word in reasons
+        assert file.read_text() == TEXT
+        await pilot.press("a", "w")
+        await pilot.pause()
+        assert isinstance(app.screen, Question) == can_be_written
+        assert file.read_text() == TEXT
+        if can_be_written:
+            await pilot.press("down", "enter")
+            await until(pilot, lambda: file.read_text() == "... rest unchanged ...\n")
+        else:
+            (kept,) = refused_folder().iterdir()
+            assert str(kept) in reasons
+            assert kept.read_text() == "\ufffd\n" + TEXT
+
+    drive(app, keys)
+    assert (file.read_text() == TEXT) != can_be_written
 
 
 def test_one_hunk_is_written_anew_with_a_note(tmp_path: Path) -> None:

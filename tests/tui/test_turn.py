@@ -142,7 +142,7 @@ def test_a_selection_of_head_and_figures_is_none() -> None:
         assert view.get_selection(Selection.from_offsets(Offset(0, last), Offset(20, last))) is None
 
     view = message("some text")
-    view.figures = "12 tok"
+    view.took = [(0, "12 tok")]
     on_screen(view, steps)
 
 
@@ -367,9 +367,31 @@ def test_text_stays_whole_when_looks_change_in_mid_reply() -> None:
     on_screen(view, steps)
 
 
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (80, "21 tokens  30.1 tok/s by the server  accepted 10 of 16 drafted  seed 7"),
+        (60, "21 tokens  30.1 tok/s by the server  seed 7"),
+        (30, "30.1 tok/s by the server"),
+        (12, "30.1 tok/s b"),
+    ],
+)
+def test_figures_give_way_by_importance_where_there_is_not_room_for_all(width: int, shown: str) -> None:
+    view = message("text")
+    view.took = [
+        (3, "21 tokens"),
+        (0, "30.1 tok/s by the server"),
+        (4, "accepted 10 of 16 drafted"),
+        (5, "seed 7"),
+        (6, "read 1234, reused 0"),
+    ]
+
+    assert view._below(width + GUTTER)[-1] == shown
+
+
 def test_names_and_notes_of_any_kind_stay_in_their_line() -> None:
     view = message("text", who="evil\n\x1b[31m[bold]name\t")
-    view.note, view.figures = "a\nb\x1b]0;x\x07", "12 tok\r\n"
+    view.note, view.took = "a\nb\x1b]0;x\x07", [(0, "12 tok\r\n")]
 
     async def steps(pilot: Pilot[None], view: TurnView) -> None:
         assert view.size.height == 4

@@ -23,6 +23,7 @@ from specchat.errors import InputRefused, UsageError
 from specchat.exit_codes import ExitCode
 from specchat.loading import Engines
 from specchat.opening import load_draft, open_here
+from specchat.reply import OWN
 from specchat.session import Guess, ReplySettings
 from specchat.shelf import Shelf
 from speculation.sampling import GREEDY
@@ -83,7 +84,7 @@ def parsed(text: str) -> Callable[[Sequence[Cell]], bool]:
     if text == "identical":
         return lambda cells: all(c.difference is None or c.difference.gap < NEAR_TIE for c in cells)
     found = re.fullmatch(
-        r"(?:([\w -]+)\.)?(auto|draft|lookup|recycling|eagle|medusa|off)\.(\w+)\s*(>=|<=|>|<)\s*(-?[\d.]+)",
+        r"(?:([\w -]+)\.)?(auto|draft|lookup|recycling|eagle|eagle3|medusa|mtp|off)\.(\w+)\s*(>=|<=|>|<)\s*(-?[\d.]+)",
         text.strip(),
     )
     if found is None or found[3] not in _FIGURES:
@@ -131,7 +132,7 @@ def _row(c: Cell) -> str:
 
 def _heading(engines: Engines) -> str:
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    draft = f" + {engines.draft.weights.name}" if engines.draft else ""
+    draft = f" + {engines.draft_name}" if engines.draft_name else ""
     return (
         f"{engines.target.weights.name}{draft} · {engines.target.weights.back_end}, {engines.options.n_threads} threads"
         f"{load} · {datetime.now():%Y-%m-%d %H:%M} · greedy; compare figures of this run only, on a quiet machine"
@@ -155,16 +156,16 @@ def _guessers(args: argparse.Namespace, engines: Engines) -> list[Guess]:
     if Guess.DRAFT in wanted and engines.draft is None:
         shelf = Shelf()
         target = args.model or shelf.catalogue.default_target
-        paired = shelf.paired_draft(target)
+        paired = shelf.paired_draft(target) if engines.eagle3 is None else None
         if paired is not None and shelf.store.has(paired):
             engines.load_draft(shelf.store.path(paired))
         else:
             wanted.remove(Guess.DRAFT)
             say("no draft model is here for this target, so draft is left out")
-    for kind in (Guess.EAGLE, Guess.MEDUSA):
-        if kind in wanted and kind not in engines.heads:
-            wanted.remove(kind)
-            say(f"no {kind} head is here for this target, so {kind} is left out")
+    for guess in OWN:
+        if guess in wanted and guess not in engines.own:
+            wanted.remove(guess)
+            say(f"{engines.why_without(guess)}, so {guess} is left out")
     return wanted
 
 
@@ -174,7 +175,8 @@ def _acceptance(args: argparse.Namespace) -> int:
     try:
         if engines.draft is None:
             load_draft(engines, Shelf(), args)
-        assert engines.draft is not None
+        if engines.draft is None:
+            raise UsageError(f"{engines.draft_name} is an EAGLE-3 head; acceptance is measured for draft models")
         say(_heading(engines))
         found = [acceptance.measure_acceptance(engines, engines.draft, task) for task in ACCEPTANCE]
     finally:

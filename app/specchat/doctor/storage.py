@@ -17,6 +17,7 @@ from specchat.folders import (
     crash_folder,
     history_path,
     log_folder,
+    refused_folder,
     settings_path,
     states_folder,
     trusted_path,
@@ -68,9 +69,9 @@ def _there(folder: Path) -> Path:
 
 def private_places(environ: Mapping[str, str] = os.environ) -> list[Path]:
     """Folders and files that hold what was said, or where; those of them that are made only when needed too."""
-    kept = [history_path(environ).parent, undo_folder(environ), unfinished_folder(environ), states_folder(environ)]
+    kept = [undo_folder(environ), unfinished_folder(environ), refused_folder(environ), states_folder(environ)]
     trusted = trusted_path(environ)
-    return [*kept, log_folder(environ), crash_folder(environ), trusted]
+    return [history_path(environ).parent, *kept, log_folder(environ), crash_folder(environ), trusted]
 
 
 def check_private(

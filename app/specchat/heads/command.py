@@ -30,7 +30,7 @@ from speculation.heads.head import Kind
 from speculation.llama import EngineLog, LlamaWeights, ParallelTexts
 
 _FEWEST = 1000  # positions
-_TEXTS = 32  # that grow at once
+_TEXTS = 48  # that grow at once
 _MOST_CHATS = 100_000  # replies
 
 
@@ -82,7 +82,9 @@ def _collect(
 ) -> None:
     if collected.positions >= args.positions:
         return
-    texts = ParallelTexts(weights, log, n_texts=_TEXTS, n_ctx=LENGTH, n_threads=args.threads or decoding_threads())
+    n_texts, n_ctx = (1, _TEXTS * LENGTH) if args.from_chats else (_TEXTS, LENGTH)
+    n_threads = args.threads or decoding_threads()
+    texts = ParallelTexts(weights, log, n_texts=n_texts, n_ctx=n_ctx, n_threads=n_threads)
     reader = Reader(weights)
     source: Iterator[list[Written]]
     try:

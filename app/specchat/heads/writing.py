@@ -107,8 +107,8 @@ class Replies:
 
     @property
     def growing(self) -> int:
-        """Tokens of the replies that have not ended."""
-        return sum(len(text.tokens) for text in self._texts)
+        """Tokens of the replies that have not ended and are long enough to learn from."""
+        return sum(len(text.tokens) for text in self._texts if len(text.tokens) >= _SHORTEST_REPLY)
 
     def unfinished(self) -> list[Written]:
         """The replies that have not ended, as far as they are."""

@@ -124,11 +124,11 @@ def export_chat(args: Namespace) -> int:
 
 
 def import_chats(args: Namespace) -> int:
-    """Take up the chats of a file; those that are here already are left as they are."""
+    """Take up the chats of a file, "-": of standard input; those that are here already are left as they are."""
     from specchat.history.taking import take_up
 
     with opened_store() as store:
-        taken = take_up(store, Path(args.file))
+        taken = take_up(store, None if args.file == "-" else Path(args.file))
     if taken.problem is not None:
         if taken.new:
             say(f"{_count(taken.new)} taken up before this:")

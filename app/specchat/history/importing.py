@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import codecs
 import json
+import shutil
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from fnmatch import fnmatch
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
 from specchat.errors import in_one_line
@@ -19,14 +22,18 @@ from specchat.history.records import ChatRecord
 
 BLOCK = 1 << 20  # bytes read at once, and doubled while one chat is longer than what was read
 _MOST_DIGITS = 1000  # of a number; none of ours has more than twenty
+_STANDARD_INPUT = "standard input"
+_MOST_IN_MEMORY = 64 << 20  # bytes of it
 _CONVERSATIONS = "conversations*.json"  # in the archive that ChatGPT sends
 
 
-def read_chats(path: Path) -> Iterator[ChatRecord]:
-    """The chats of a file, as they are read. Raises ImportRefused, which names the place."""
+def read_chats(path: Path | None) -> Iterator[ChatRecord]:
+    """The chats of a file, None: of standard input, as they are read. Raises ImportRefused, which names the place."""
+    shown = _STANDARD_INPUT if path is None else str(path)
     try:
         with ExitStack() as opened:
-            for name, file in _files(path, opened):
+            begun = opened.enter_context(_piped() if path is None else path.open("rb"))
+            for name, file in _files(begun, shown, opened):
                 for number, (line, found) in enumerate(_objects(file, name), 1):
                     place = f"chat {number}, line {line}"
                     try:
@@ -34,21 +41,31 @@ def read_chats(path: Path) -> Iterator[ChatRecord]:
                     except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
                         raise ImportRefused(name, place, in_one_line(error)) from error
     except OSError as error:
-        raise ImportRefused(str(path), "", f"cannot be read: {error.strerror or error}") from error
+        raise ImportRefused(shown, "", f"cannot be read: {error.strerror or error}") from error
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise ImportRefused(str(path), "", f"is no archive that can be read: {error}") from error
+        raise ImportRefused(shown, "", f"is no archive that can be read: {error}") from error
 
 
-def _files(path: Path, opened: ExitStack) -> Iterator[tuple[str, IO[bytes]]]:
-    if not zipfile.is_zipfile(path):
-        yield str(path), opened.enter_context(path.open("rb"))
+def _piped() -> IO[bytes]:
+    """Standard input where one can go back and forth in it, as archives are read: a copy that has no name."""
+    copy = SpooledTemporaryFile(_MOST_IN_MEMORY)  # noqa: SIM115 # whoever asked closes it
+    shutil.copyfileobj(sys.stdin.buffer, copy)
+    copy.seek(0)
+    return copy
+
+
+def _files(file: IO[bytes], shown: str, opened: ExitStack) -> Iterator[tuple[str, IO[bytes]]]:
+    if not zipfile.is_zipfile(file):
+        if file.seekable():
+            file.seek(0)
+        yield shown, file
         return
-    archive = opened.enter_context(zipfile.ZipFile(path))
+    archive = opened.enter_context(zipfile.ZipFile(file))
     names = sorted(name for name in archive.namelist() if fnmatch(name.rpartition("/")[2], _CONVERSATIONS))
     if not names:
-        raise ImportRefused(str(path), "", f"is an archive without {_CONVERSATIONS}")
+        raise ImportRefused(shown, "", f"is an archive without {_CONVERSATIONS}")
     for name in names:
-        yield f"{path}, {name}", opened.enter_context(archive.open(name))
+        yield f"{shown}, {name}", opened.enter_context(archive.open(name))
 
 
 def _objects(file: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -32,6 +32,7 @@ class Keeper:
         self._new: set[Chat] = set()  # to be kept once something is said
         self._store: Store | None = None
         self._opening = threading.Lock()
+        self._has_ended = False
 
     @property
     def recorder(self) -> Recorder:
@@ -40,7 +41,7 @@ class Keeper:
 
         assert self.path is not None
         if self._recorder is None:
-            self._recorder = Recorder(self.path, self._on_trouble)
+            self._recorder = Recorder(self.path, self._tell)
         return self._recorder
 
     def store(self) -> Store:
@@ -52,7 +53,7 @@ class Keeper:
             if self._store is None:
                 self._store = Store.open(self.path)
                 for notice in self._store.notices:
-                    self._on_trouble(notice)
+                    self._tell(notice)
             return self._store
 
     def keep(self, chat: Chat, record: ChatRecord | None = None) -> None:
@@ -161,8 +162,14 @@ class Keeper:
         """Close before the program ends, wait as long as another process may be waited for, and tell what is lost."""
         from specchat.history.database import BUSY_S
 
-        if not self.close(BUSY_S + 2.0):
-            self._on_trouble("what was said last is not saved: the disk or another program holds the store of chats")
+        done = self.close(BUSY_S + 2.0)
+        if not done and not (self._recorder and self._recorder.is_failing):
+            self._tell("what was said last is not saved: the disk or another program holds the store of chats")
+        self._has_ended = True  # what the thread finds out later is the same
+
+    def _tell(self, text: str) -> None:
+        if not self._has_ended:
+            self._on_trouble(text)
 
     def _started(self, chat: Chat) -> KeptChat | None:
         """A kept chat; a new one begins to be kept with its first message."""

@@ -41,7 +41,8 @@ def add_chats(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     export.add_argument("--format", choices=FORMS, help="(what FILE ends with, or md)")
     export.set_defaults(call="specchat.history.command:export_chat", output=None, format=None)
     taking = actions.add_parser("import", help="take up chats of a JSON file of specchat or ChatGPT")
-    taking.add_argument("file", metavar="FILE", help="conversations.json, the archive that holds it, or our own export")
+    which_file = "conversations.json, the archive that holds it, or our own export; - is standard input"
+    taking.add_argument("file", metavar="FILE", help=which_file)
     taking.set_defaults(call="specchat.history.command:import_chats")
     purge = actions.add_parser("purge", help="delete old chats; pinned ones stay")
     purge.add_argument("--older-than", required=True, metavar="AGE", help="since the last message: 90d, 12w or 2y")

@@ -47,6 +47,9 @@ def pack_steps(steps: Sequence[Step]) -> bytes:
         (step.draft_s, step.verify_s, step.accept_s, _or_nan(step.p_rejected), _or_nan(step.p_chosen)) for step in steps
     ]
     tokens = [token for step in steps for token in step.tokens]
+    for i, step in enumerate(steps):  # the few of trees, behind all tokens: how many, of which step
+        if step.sources is not None:
+            tokens += [i, len(step.sources), *(-1 if source is None else source for source in step.sources)]
     body = b"".join(
         (
             names,
@@ -112,8 +115,9 @@ def _columns(packed: bytes) -> tuple[list[str], NDArray[np.int32], NDArray[np.fl
 def _unpacked(packed: bytes) -> Iterator[Step]:
     names, integers, floats, all_tokens = _columns(packed)
     tokens, taken = all_tokens.tolist(), 0
-    for guesser, how, drafted, examined, accepted, emitted, context, source, match, *times in zip(
-        *integers.tolist(), *floats.tolist(), strict=True
+    sources = _sources(tokens[int(integers[5].sum()) :])
+    for i, (guesser, how, drafted, examined, accepted, emitted, context, source, match, *times) in enumerate(
+        zip(*integers.tolist(), *floats.tolist(), strict=True)
     ):
         yield Step(
             guesser=names[guesser],
@@ -131,8 +135,22 @@ def _unpacked(packed: bytes) -> Iterator[Step]:
             p_chosen=_or_none(times[4]),
             finish=_FINISHES[how % _PROBE],
             probe=how >= _PROBE,
+            sources=sources.get(i),
         )
         taken += emitted
+
+
+def _sources(found: Sequence[int]) -> dict[int, tuple[int | None, ...]]:
+    """Where the tokens of some steps were copied from, by the number of the step."""
+    sources: dict[int, tuple[int | None, ...]] = {}
+    at = 0
+    while at < len(found):
+        step, size = found[at], found[at + 1]
+        if size < 0:
+            raise IndexError("a list is shorter than nothing")
+        at += 2 + size
+        sources[step] = tuple(None if source < 0 else source for source in found[at - size : at])
+    return sources
 
 
 class PackedSteps(Sequence[Step]):

@@ -141,8 +141,12 @@ def _step_to_json(step: Step) -> list[Any]:
 
 def _step_from_json(columns: Sequence[str], row: Sequence[Any]) -> Step:
     values = dict(zip(columns, row, strict=True))
-    finish, tokens = values.get("finish"), _tokens(values["tokens"])
-    return Step(**{**values, "tokens": tokens, "finish": None if finish is None else Finish(finish)})
+    finish, tokens, sources = values.get("finish"), _tokens(values["tokens"]), values.get("sources")
+    if sources is not None:
+        sources = tuple(None if each is None else _tokens([each])[0] for each in sources)
+    return Step(
+        **{**values, "tokens": tokens, "finish": None if finish is None else Finish(finish), "sources": sources}
+    )
 
 
 def _short(value: float | None) -> float | None:

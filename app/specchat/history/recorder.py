@@ -53,6 +53,7 @@ class Recorder:
         self._wanted: queue.SimpleQueue[_Wanted | None] = queue.SimpleQueue()
         self._waiting: list[_Wanted] = []
         self._told: set[str] = set()
+        self.is_failing = False  # whether it was told that nothing can be written, and that is still so
         self._store: Store | None = None
         self._scribes: WeakSet[Scribe] = WeakSet()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
@@ -127,6 +128,7 @@ class Recorder:
                 self._write(self._opened(), batch)
             except Exception as error:
                 if _may_pass(error):
+                    self.is_failing = True
                     self._tell(f"chats are not saved: {in_one_line(error)}")
                     self._pass_marks()
                     return
@@ -137,6 +139,8 @@ class Recorder:
                     at_once = 1
                     continue
                 self._tell(f"something is not saved: {in_one_line(error)}")
+            else:
+                self.is_failing = False
             del self._waiting[: len(batch)]
 
     def _write(self, store: Store, batch: Sequence[_Wanted]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from specchat.attachments import Attachment
 from specchat.conversation import Role
+from specchat.exactness import follows_exactly
 from specchat.history.packing import NO_STEPS
 from specchat.provenance import Span
 from speculation.stats import Totals
@@ -49,6 +50,11 @@ class PartRecord:
     def is_of_server(self) -> bool:
         """Whether a server wrote it, whose figures are not kept: steps and totals say nothing then."""
         return AT in self.about.model and not self.totals.steps
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether its text followed the model exactly, as far as is known of a server."""
+        return AT in self.about.model or follows_exactly(self.about.rule, self.about.temperature)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,4 +54,5 @@ def _reply(turn: TurnRecord, part: PartRecord) -> Reply:
         first_token_s=part.first_token_s,
         plain_step_s=part.plain_step_s,
         server=ServerFigures(prompt_tokens=part.prompt_tokens or None) if part.is_of_server else None,
+        exact=all(each.is_exact for each in turn.parts),
     )

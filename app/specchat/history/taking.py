@@ -31,8 +31,8 @@ class Taken:
         return "; ".join([f"{self.new} chat{'' if self.new == 1 else 's'} taken up", *left])
 
 
-def take_up(store: Store, path: Path) -> Taken:
-    """Take up the chats of a file. Waits for the disk. Raises StoreRefused."""
+def take_up(store: Store, path: Path | None) -> Taken:
+    """Take up the chats of a file, None: of standard input. Waits for the disk. Raises StoreRefused."""
     new = known = empty = 0
     chats, problem, more = read_chats(path), None, True
     while more:

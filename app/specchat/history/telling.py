@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from specchat.conversation import Role
+from specchat.exactness import INEXACT
 from specchat.history.records import TurnRecord
 from speculation.stats import Totals
 from speculation.types import Finish
@@ -39,6 +40,7 @@ def figures(turn: TurnRecord) -> str:
     parts.append("" if counted.tokens_per_step is None else f"{counted.tokens_per_step:.2f} tokens/step")
     parts.append("" if counted.alpha is None else f"accepted {counted.alpha:.0%}")
     parts.append("" if last.seed is None else f"seed {last.seed}")
+    parts.append("" if all(part.is_exact for part in turn.parts) else INEXACT)
     return ", ".join(part for part in parts if part)
 
 

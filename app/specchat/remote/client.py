@@ -10,8 +10,9 @@ import json
 import socket
 import ssl
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from specchat.errors import Refusal
 from specchat.remote.errors import RemoteError, StreamBroken
 from specchat.remote.events import Events, Limits
 from specchat.remote.refusals import refusal, trouble
+from specchat.remote.waiting import waited_for
 from specchat.settings.endpoints import Endpoint
 
 _MOST_PAGE = 8 << 20  # bytes of an answer that is no stream
@@ -67,6 +69,12 @@ class Secret:
         return text.replace(self._value, "***") if self._value else text
 
 
+def _hang_up(connection: socket.socket) -> None:
+    with suppress(OSError):  # it has ended
+        # Not `connection.shutdown`, which takes the encryption off a socket that another thread reads.
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+
 class Server:
     """Asks one endpoint, one request after the other."""
 
@@ -82,6 +90,7 @@ class Server:
         self._timeouts = timeouts or Timeouts()
         self._limits = limits or Limits()
         self._socket: socket.socket | None = None
+        self._asking: object = None  # stands for the present request: one that nobody waits for may still connect
         self._stopped = False
 
     def page(self, path: str, *, at_root: bool = False) -> str:
@@ -118,17 +127,12 @@ class Server:
     def stop(self) -> None:
         """End the present reply at once, also one that is silent. Callable from a signal handler or a thread."""
         self._stopped = True
-        self._hang_up()
-
-    def _hang_up(self) -> None:
         if (connection := self._socket) is not None:
-            with suppress(OSError):  # it has ended
-                # Not `connection.shutdown`, which takes the encryption off a socket that another thread reads.
-                socket.socket.shutdown(connection, socket.SHUT_RDWR)
+            _hang_up(connection)
 
     @contextmanager
     def _asked(self, method: str, url: str, content: bytes | None, silence_s: float) -> Iterator[httpx2.Response]:
-        """An answer with status 200."""
+        """An answer with status 200. Raises RemoteError also where a `stop` came before the answer."""
         timeout = httpx2.Timeout(silence_s, connect=self._timeouts.connect_s)
         headers = {
             "User-Agent": f"specchat/{__version__}",
@@ -136,23 +140,24 @@ class Server:
             **({} if content is None else {"Content-Type": "application/json"}),
         }
         host = self.endpoint.host
+        asking = self._asking = object()
         try:
             # A proxy of the environment has nothing to do with a server on this machine.
-            with (
-                httpx2.Client(
-                    timeout=timeout,
-                    trust_env=not self.endpoint.is_loopback,
-                    verify=True if self.endpoint.is_encrypted else _no_certificates(),
-                ) as client,
-                client.stream(
-                    method,
-                    url,
-                    content=content,
-                    headers=headers,
-                    auth=self._key.sign,
-                    extensions={"trace": self._trace},
-                ) as response,
-            ):
+            client = httpx2.Client(
+                timeout=timeout,
+                trust_env=not self.endpoint.is_loopback,
+                verify=True if self.endpoint.is_encrypted else _no_certificates(),
+            )
+            trace = {"trace": partial(self._trace, asking)}
+            request = client.build_request(method, url, content=content, headers=headers, extensions=trace)
+            response = waited_for(
+                lambda: self._sent(client, request),
+                lambda: not self._stopped,
+                lambda _: client.close(),
+            )
+            if response is None:
+                raise RemoteError(f"{host} was not waited for")
+            with closing(client), closing(response):
                 if response.status_code != 200:
                     raise self._refused(response)
                 yield response
@@ -161,13 +166,23 @@ class Server:
         except (httpx2.InvalidURL, UnicodeError) as error:
             raise RemoteError(f"{host} is no address that can be asked: {self._key.hidden_in(str(error))}") from None
         finally:
-            self._socket = None
+            self._socket = self._asking = None
 
-    def _trace(self, event: str, info: Mapping[str, Any]) -> None:
-        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
-            self._socket = info["return_value"].get_extra_info("socket")
-            if self._stopped:
-                self._hang_up()
+    def _sent(self, client: httpx2.Client, request: httpx2.Request) -> httpx2.Response:
+        try:
+            return client.send(request, auth=self._key.sign, stream=True)
+        except BaseException:
+            client.close()
+            raise
+
+    def _trace(self, asking: object, event: str, info: Mapping[str, Any]) -> None:
+        if not event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            return
+        connection = info["return_value"].get_extra_info("socket")
+        if asking is self._asking:
+            self._socket = connection
+        if asking is not self._asking or self._stopped:  # before anything is asked
+            _hang_up(connection)
 
     def _events(self, response: httpx2.Response) -> Iterator[str]:
         kind = response.headers.get("content-type", "text/event-stream").partition(";")[0].strip().lower()

@@ -19,10 +19,15 @@ def is_remote(replies: Sequence[Reply]) -> bool:
 
 def figures_line(reply: Reply) -> str:
     """One line that says what a reply took."""
+    return _line(figures_of(reply))
+
+
+def figures_of(reply: Reply) -> list[tuple[int, str]]:
+    """Its parts, each behind a number, small for what is missed most where there is not room for all."""
     figures = reply.server or ServerFigures()
     read = f"read {reply.read_tokens}, reused {reply.reused_tokens}"
     read = f"prompt {NOT_REPORTED}" if figures.prompt_tokens is None else read
-    return " · ".join([*_spoken(figures), f"seed {reply.seed}", read])
+    return [*_spoken(figures), (5, f"seed {reply.seed}"), (6, read)]
 
 
 def figures_page(reply: Reply, n_ctx: int | None) -> list[str]:
@@ -43,7 +48,7 @@ def rewrite_line(replies: Sequence[Reply]) -> str:
     """One line that says what a rewrite took. No speed-up: nobody measured how long it takes without guesses."""
     figures = summed(replies)
     seconds = sum((reply.first_token_s or 0.0) for reply in replies) + (figures.elapsed_s or 0.0)
-    return " · ".join([f"{seconds:.1f} s as seen here", *_spoken(figures)])
+    return _line([(0, f"{seconds:.1f} s as seen here"), *_spoken(figures)])
 
 
 def as_json(replies: Sequence[Reply]) -> dict[str, Any]:
@@ -83,17 +88,22 @@ def summed(replies: Sequence[Reply]) -> ServerFigures:
     return ServerFigures(**found)
 
 
-def _spoken(figures: ServerFigures) -> list[str]:
-    parts = [f"tokens {NOT_REPORTED}" if figures.output_tokens is None else f"{figures.output_tokens} tokens"]
+def _line(parts: Sequence[tuple[int, str]]) -> str:
+    return " · ".join(text for _, text in parts)
+
+
+def _spoken(figures: ServerFigures) -> list[tuple[int, str]]:
+    parts = [(3, f"tokens {NOT_REPORTED}" if figures.output_tokens is None else f"{figures.output_tokens} tokens")]
     if figures.tokens_per_s is not None:
-        parts.append(f"{figures.tokens_per_s:.1f} tok/s by the server")
+        parts.append((0, f"{figures.tokens_per_s:.1f} tok/s by the server"))
     elif figures.seen_tokens_per_s is not None:
-        parts.append(f"{figures.seen_tokens_per_s:.1f} tok/s as seen here")
+        parts.append((0, f"{figures.seen_tokens_per_s:.1f} tok/s as seen here"))
     if figures.tokens_per_step is not None:
-        parts.append(f"{figures.tokens_per_step:.2f} tokens/step")
-    parts.append(_guesses(figures))
+        parts.append((1, f"{figures.tokens_per_step:.2f} tokens/step"))
+    parts.append((2, _guesses(figures)))
     if figures.prediction_accepted is not None:
-        parts.append(f"prediction: {figures.prediction_accepted} used, {_or_not(figures.prediction_rejected)} not")
+        said = f"prediction: {figures.prediction_accepted} used, {_or_not(figures.prediction_rejected)} not"
+        parts.append((4, said))
     return parts
 
 

@@ -7,17 +7,18 @@ from argparse import Namespace
 from dataclasses import replace
 
 from specchat.attachments import label
-from specchat.console import printable, say
+from specchat.console import end_interrupts, printable, say
 from specchat.dialogue import Dialogue
 from specchat.errors import InputRefused, Refusal, UsageError
 from specchat.exit_codes import ExitCode
-from specchat.folders import undo_folder, unfinished_folder
+from specchat.folders import refused_folder, undo_folder, unfinished_folder
 from specchat.opening import close_session, open_session
 from specchat.rewrite.choosing import check_folder
 from specchat.rewrite.dry_run import dry_run
 from specchat.rewrite.inputs import Job, Mode, job_of, read_piped
 from specchat.rewrite.one_file import OneFile, failed, kept
 from specchat.rewrite.recipes import Recipe, load_recipes
+from specchat.rewrite.refused import RefusedStore
 from specchat.rewrite.results import Result, Status, exit_code
 from specchat.rewrite.telling import tell, tell_end
 from specchat.rewrite.undo import UndoStore
@@ -25,6 +26,7 @@ from specchat.rewrite.unfinished import UnfinishedStore
 from specchat.rewrite.write import check_file
 
 
+@end_interrupts()
 def rewrite(args: Namespace) -> int:
     """Rewrite files as the arguments say. Returns the exit code."""
     if args.recipes:
@@ -32,19 +34,21 @@ def rewrite(args: Namespace) -> int:
     check_folder()
     job = job_of(args)
     store, unfinished = UndoStore(undo_folder()), UnfinishedStore(unfinished_folder())
+    refused = RefusedStore(refused_folder())
     store.prune()  # which settles first what a killed process left
     unfinished.prune()
+    refused.prune()
     piped = read_piped() if "-" in job.names else b""
     if job.mode is Mode.DRY_RUN:
         return dry_run(args, job, piped)
-    early = _without_model(job, unfinished, piped)
+    early = _without_model(job, store, unfinished, piped)
     if not job.names or (early and len(early) == len(job.names)):  # no model is loaded for nothing
         for result in early.values():
             tell(result, job, None)
         return _ended(list(early.values()), job)
     session = open_session(args)
     try:
-        one_file = OneFile(job, session, store, unfinished, piped)
+        one_file = OneFile(job, session, store, unfinished, refused, piped)
         return _ended(_rewritten(job, session, one_file, early), job)
     finally:
         close_session(session)
@@ -86,7 +90,7 @@ def _rewritten(job: Job, session: Dialogue, one_file: OneFile, early: dict[str, 
     return results
 
 
-def _without_model(job: Job, unfinished: UnfinishedStore, piped: bytes) -> dict[str, Result]:
+def _without_model(job: Job, store: UndoStore, unfinished: UnfinishedStore, piped: bytes) -> dict[str, Result]:
     """The files that need no model: those that cannot be read or written, and of several those with no part."""
     found: dict[str, Result] = {}
     for name in job.names:
@@ -96,6 +100,7 @@ def _without_model(job: Job, unfinished: UnfinishedStore, piped: bytes) -> dict[
             source = job.read(name, piped, None if partial is None else partial.encoding)
             if job.mode.writes and source.place is not None:
                 check_file(source.place, source.data)
+                store.check_room(source.place, source.data)
             job.where.parts(source)
             job.terms.guard.on(source)
         except UsageError:

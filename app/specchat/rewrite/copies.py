@@ -59,9 +59,8 @@ class Copies:
             self._authorship = Authorship(places, _REPLY, self._asked.opening)
         self.steps.append(step)
         self._authorship.feed(step, [self._piece(token) for token in step.tokens])
-        if step.source is None or step.accepted == 0:
-            return None
-        return self._old_line(self._authorship, step.source + step.accepted - 1)
+        source = step.source_of(step.accepted - 1) if step.accepted else None
+        return None if source is None else self._old_line(self._authorship, source)
 
     def rejected(self) -> tuple[Rejection, ...]:
         """Where guesses from the old file were rejected."""

@@ -16,6 +16,13 @@ class NotWritten(OutputRefused):
     """The disk refused; the file is as it was."""
 
 
+class NotKept(NotWritten):
+    """The copies to undo with cannot be kept."""
+
+    def __init__(self, name: str, error: OSError) -> None:
+        super().__init__(f"cannot keep a copy of {name} to undo with: {error.strerror or error}; nothing was written")
+
+
 class ChangedOnDisk(Refusal):
     """The file is not what was read; nothing was written."""
 

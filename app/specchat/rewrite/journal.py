@@ -78,6 +78,13 @@ class Journal:
                 create(folder, digest, data)
         return digest
 
+    def check_room(self, n_bytes: int) -> None:
+        """Find out whether so much can be kept. Raises OSError."""
+        name = f".room-{new_id()}{PART}"
+        with self._opened("copies") as folder:
+            create(folder, name, bytes(n_bytes))
+            folder.remove(name)
+
     def copy(self, digest: str) -> bytes | None:
         """The contents with a SHA-256; None where no sound copy is kept."""
         if _DIGEST.match(digest) is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,16 +16,17 @@ from specchat.errors import InputRefused, Refusal, in_one_line
 from specchat.exit_codes import ExitCode
 from specchat.rewrite.asking import agreed, ask_about
 from specchat.rewrite.backups import check_backup
-from specchat.rewrite.checks import Finding
 from specchat.rewrite.disk import place_of
 from specchat.rewrite.endings import Converted
-from specchat.rewrite.errors import NotWritten
+from specchat.rewrite.errors import ChangedOnDisk, NotWritten
 from specchat.rewrite.forecast import forecast
-from specchat.rewrite.hunks import Decision, Review
+from specchat.rewrite.hunks import Decision
 from specchat.rewrite.inputs import Job, Mode
 from specchat.rewrite.long import AnyRewriting, rewriting_of
 from specchat.rewrite.outcome import Outcome
 from specchat.rewrite.partial import Partial
+from specchat.rewrite.reasons import MOST_REASONS, accepted_doubts, doubts, several, told
+from specchat.rewrite.refused import RefusedStore, unused
 from specchat.rewrite.results import Result, Status
 from specchat.rewrite.saving import saved
 from specchat.rewrite.shown import drawing
@@ -37,15 +38,18 @@ from specchat.session import ContextFull
 from specchat.template import TemplateError
 from speculation.types import SpeculationError
 
-_MOST_REASONS = 4  # that are spelled out
-_WAY_OUT = "look at it without --write, or take it with --force"
-
 
 class OneFile:
     """Rewrites one file after the other on one session."""
 
     def __init__(
-        self, job: Job, session: Dialogue, store: UndoStore, unfinished: UnfinishedStore, piped: bytes
+        self,
+        job: Job,
+        session: Dialogue,
+        store: UndoStore,
+        unfinished: UnfinishedStore,
+        refused: RefusedStore,
+        piped: bytes,
     ) -> None:
         self.enough = False  # whether the user wants no more questions
         self._given = job
@@ -53,12 +57,14 @@ class OneFile:
         self._session = session
         self._store = store
         self._unfinished = unfinished
+        self._not_used = refused
         self._piped = piped
         self._goes_on = ""  # how to go on with the present file, if it can be
+        self._kept: Path | None = None  # where that stands which was not used of it
 
     def rewrite(self, name: str) -> Result:
         """Rewrite a file and do with it what was asked for."""
-        self._goes_on = ""
+        self._goes_on, self._kept = "", None
         shown = label(name)
         try:
             partial = kept(self._given, self._unfinished, name)
@@ -84,7 +90,7 @@ class OneFile:
         except (Refusal, SpeculationError, TemplateError) as error:
             result = failed(shown, error)
             result = replace(result, said=result.said + self._goes_on)
-        return replace(result, path=name)
+        return replace(result, path=name, kept=self._kept)
 
     def _planned(self, source: SourceFile, partial: Partial | None) -> AnyRewriting:
         job = self._job
@@ -131,7 +137,8 @@ class OneFile:
         source, mode = outcome.record.source, self._job.mode
         name = source.name
         if outcome.interrupted:
-            said = f"{name}: {outcome.findings[0].reason}; nothing was written{self._goes_on}"
+            way_out = self._goes_on or self._look(outcome)
+            said = f"{name}: {outcome.findings[0].reason}; nothing was written{way_out}"
             return Result(name, Status.INTERRUPTED, ExitCode.INTERRUPTED, said, outcome)
         if reasons := self._against(outcome):
             return self._refused(outcome, reasons)
@@ -143,7 +150,7 @@ class OneFile:
         if mode is Mode.REVIEW:
             return self._reviewed(outcome)
         if mode is Mode.WRITE:
-            return saved(self._job, self._store, outcome, data, converted)
+            return self._saved(outcome, data, converted)
         code = ExitCode.CHECK_FAILED if mode is Mode.CHECK else 0
         parts = [f"{name}: would change"] if mode is Mode.CHECK else []
         parts += [f"{name}: {converted}"] if converted else []
@@ -152,18 +159,18 @@ class OneFile:
     def _against(self, outcome: Outcome) -> list[str]:
         """What stands against going on with a rewrite."""
         job = self._job
-        reasons = [_told(each) for each in outcome.findings if each.never]
+        reasons = [told(each) for each in outcome.findings if each.never]
         if reasons or job.force or job.mode is Mode.REVIEW:
             return reasons
-        reasons = [_told(each) for each in outcome.findings]
+        reasons = [told(each) for each in outcome.findings]
         if job.terms.strict or job.mode is Mode.WRITE:
-            reasons += [f"line {each.line}: {each}" for each in outcome.flags]
+            reasons += doubts(outcome)
         return reasons
 
     def _reviewed(self, outcome: Outcome) -> Result:
         source, job = outcome.record.source, self._job
-        for each in outcome.findings[:_MOST_REASONS]:
-            say(f"{source.name}: {_told(each)}")
+        for each in outcome.findings[:MOST_REASONS]:
+            say(f"{source.name}: {told(each)}")
         review, goes_on = ask_about(outcome.review, outcome.flags, drawing(job.shown))
         self.enough = not goes_on
         chosen = [each for hunk in review.hunks if hunk.decision is Decision.ACCEPTED for each in hunk.changes]
@@ -175,19 +182,33 @@ class OneFile:
             return declined
         against = outcome.against(chosen)
         never = [each for each in against if each.never]
-        flagged = job.terms.strict and not job.force and _accepted_flags(review, outcome)
+        flagged = job.terms.strict and not job.force and accepted_doubts(review, outcome)
         if never or (against and job.terms.strict and not job.force) or flagged:
-            return self._refused(outcome, [*map(_told, never or against), *(flagged or [])])
+            return self._refused(outcome, [*map(told, never or against), *(flagged or [])], data)
         if against and not job.force:
-            say(f"{source.name}: {_several(map(_told, against))}")
+            say(f"{source.name}: {several(map(told, against))}")
             if not agreed("write it all the same?"):
                 return declined
-        return saved(job, self._store, outcome, data, converted)
+        return self._saved(outcome, data, converted)
 
-    def _refused(self, outcome: Outcome, reasons: Sequence[str]) -> Result:
+    def _saved(self, outcome: Outcome, data: bytes, converted: Converted) -> Result:
+        try:
+            return saved(self._job, self._store, outcome, data, converted)
+        except ChangedOnDisk:  # while the model wrote
+            self._goes_on = self._look(outcome, data)
+            raise
+
+    def _refused(self, outcome: Outcome, reasons: Sequence[str], data: bytes | None = None) -> Result:
+        """`data` is what was to be written, where it was found out already."""
         name = outcome.record.source.name
-        way_out = self._goes_on if outcome.data is None else f"; {_WAY_OUT}"
-        return Result(name, Status.REFUSED, ExitCode.OUTPUT, f"{name}: not used: {_several(reasons)}{way_out}", outcome)
+        way_out = self._goes_on + self._look(outcome, data)
+        way_out += "" if outcome.data is None else "; --force takes such a change"
+        return Result(name, Status.REFUSED, ExitCode.OUTPUT, f"{name}: not used: {several(reasons)}{way_out}", outcome)
+
+    def _look(self, outcome: Outcome, data: bytes | None = None) -> str:
+        """Keep what is not used, and say where."""
+        self._kept = self._not_used.put(outcome.record.source.place, unused(outcome) if data is None else data)
+        return "" if self._kept is None else f"; what the model wrote is in {self._kept}"
 
 
 def kept(job: Job, unfinished: UnfinishedStore, name: str) -> Partial | None:
@@ -217,22 +238,3 @@ def failed(name: str, error: Exception) -> Result:
 def _wants(source: SourceFile, converted: Converted) -> bool:
     """Whether line ends are to be changed although nothing else is."""
     return agreed(f"{source.name}: {converted}; write that?")
-
-
-def _accepted_flags(review: Review, outcome: Outcome) -> list[str]:
-    accepted = [hunk.id for hunk in review.hunks if hunk.decision is Decision.ACCEPTED]
-    return [
-        f"line {flag.line}: {flag}"
-        for flag in outcome.flags
-        if any(hunk_id == flag.hunk or hunk_id.startswith(f"{flag.hunk}.") for hunk_id in accepted)
-    ]
-
-
-def _told(finding: Finding) -> str:
-    return f"line {finding.line}: {finding.reason}"
-
-
-def _several(reasons: Iterable[str]) -> str:
-    found = list(dict.fromkeys(reasons))
-    more = f"; and {len(found) - _MOST_REASONS} more" if len(found) > _MOST_REASONS else ""
-    return "; ".join(found[:_MOST_REASONS]) + more

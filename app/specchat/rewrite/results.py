@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from specchat.dialogue import Dialogue
@@ -49,6 +50,7 @@ class Result:
     data: bytes | None = None  # the new contents, of what was accepted
     converted: Converted = field(default_factory=Converted)
     path: str = ""  # as it was named, for programs
+    kept: Path | None = None  # where one can look at what was not used
 
 
 def exit_code(results: Sequence[Result]) -> int:
@@ -83,6 +85,7 @@ def as_json(result: Result, job: Job, session: Dialogue | None) -> dict[str, Any
         "exit_code": result.code,
         "message": result.said or None,
         "undo_id": result.undo_id,
+        "kept": None if result.kept is None else str(result.kept),
     }
     if outcome is None or session is None:
         return {**found, "hunks": 0, "changed_lines": 0, "flags": [], "findings": [], **_NOTHING}

@@ -40,10 +40,11 @@ def undo(args: Namespace) -> int:
     wanted = None if args.wanted is None else id_of(store.past(), args.wanted)
     try:
         entry = store.undo(wanted)
+        done = f"{label(entry.named)} is as it was before {entry.undoes}"
     except ChangedSince as changed:
         entry = _merged(store, changed)
-    again = f"`specchat undo {entry.id}` brings it back"
-    say(f"{label(entry.named)} is as it was before {entry.undoes}; {again}")
+        done = f"{entry.undoes} is taken out of {label(entry.named)}"
+    say(f"{done}; `specchat undo {entry.id}` brings it back")
     return 0
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from specchat.attachments import label
 from specchat.errors import InputRefused
 from specchat.rewrite.disk import Place, place_of
-from specchat.rewrite.errors import ChangedOnDisk, NotWritten
+from specchat.rewrite.errors import ChangedOnDisk, NotKept, NotWritten
 from specchat.rewrite.journal import MOST_BYTES, ORPHAN_S, Entry, Journal, Past, State, digest_of, new_id
 from specchat.rewrite.source import SourceFile
 from specchat.rewrite.three_way import Merged, merge_three
 from specchat.rewrite.write import contents, finish_torn, remove_part, replace_contents, torn
 
+_ENTRY_BYTES = 8192  # at most, with what the disk needs for a name
 _UNFINISHED = (State.PENDING, State.OVERWRITING)
 KEEP_S = 30 * 86400.0  # how long a write can be taken back, unless asked otherwise
 
@@ -53,6 +54,13 @@ class UndoStore:
             raise ValueError("standard input cannot be written")
         self.settle()
         return None if data == source.data else self._write(source.place, source.data, data, title, None)
+
+    def check_room(self, place: Place, data: bytes) -> None:
+        """Find out before the model works whether a file and one like it can be kept. Raises NotKept."""
+        try:
+            self._journal.check_room(2 * len(data) + _ENTRY_BYTES)
+        except OSError as error:
+            raise NotKept(label(str(place.named)), error) from error
 
     def undo(self, wanted: str | None = None) -> Entry:
         """Take back a write, the last one where none is named by its id or the beginning of it; the entry of that.
@@ -151,7 +159,6 @@ class UndoStore:
         self._journal.put(replace(entry, state=state))
 
     def _write(self, place: Place, old: bytes, new: bytes, title: str, undoes: str | None) -> Entry:
-        name = label(str(place.named))
         with ExitStack() as stack:
             try:
                 entry = Entry(
@@ -168,8 +175,7 @@ class UndoStore:
                 stack.enter_context(self._journal.claimed(entry.id))
                 self._journal.put(entry)
             except OSError as error:
-                reason = f"{error.strerror or error}; nothing was written"
-                raise NotWritten(f"cannot keep a copy of {name} to undo with: {reason}") from error
+                raise NotKept(label(str(place.named)), error) from error
             overwriting = replace(entry, state=State.OVERWRITING)
             try:
                 replace_contents(place, old, new, entry.part, lambda: self._journal.put(overwriting))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
@@ -24,10 +24,10 @@ from specchat.settings.allowed import (
 
 Place = tuple[str, ...]  # of a key in the tables of the file: ("guess", "mode"), ("targets", NAME, "draft")
 
-MODES = ("auto", "draft", "lookup", "recycling", "eagle", "medusa", "off")
+MODES = ("auto", "draft", "lookup", "recycling", "eagle", "eagle3", "medusa", "mtp", "off")
 SOURCES = ("prompt", "reply", "turn", "file")
 TINTS = ("off", "gutter", "token")
-RULES = ("coupled", "rejection", "block")
+RULES = ("coupled", "rejection", "block", "typical")
 POLICIES = ("ask", "drop", "stop")
 CACHE_TYPES = ("f16", "q8_0")
 FAILURES = ("ask", "keep", "undo")
@@ -39,9 +39,7 @@ DRAFT = text('"auto", "none", or the name or file of a model')
 class GuessSettings(Checked):
     """Who guesses, and when not."""
 
-    mode: str = key(
-        "auto", one_of(MODES), "who guesses: auto, draft, lookup, recycling, eagle, medusa or off", InProject.YES
-    )
+    mode: str = key("auto", one_of(MODES), f"{', '.join(MODES[:-1])} or {MODES[-1]}", InProject.YES)
     draft: str = key("auto", DRAFT, "draft model: auto, none, or a name or file", InProject.YES)
     length: int | None = key(
         None, whole(1, 63, none="auto"), "tokens a guesser chosen by hand drafts: auto, or 1 to 63", InProject.YES
@@ -84,7 +82,10 @@ class SamplingSettings(Checked):
         None, whole(1, 2**31, none="none"), "longest reply; none: till the context is full", InProject.YES
     )
     rule: str = key(
-        "coupled", one_of(RULES), "how guesses are verified, all exact: coupled, rejection or block", InProject.YES
+        "coupled",
+        one_of(RULES),
+        "how guesses are verified: coupled, rejection or block, all exact; or typical, which is not",
+        InProject.YES,
     )
     stop: tuple[str, ...] = key((), texts(), "a reply ends before any of these texts", InProject.YES)
 
@@ -98,7 +99,7 @@ class ContextSettings(Checked):
     policy: str = key(
         "ask", one_of(POLICIES), "when a chat outgrows it: ask, drop (the oldest turns) or stop", InProject.YES
     )
-    read_ahead: bool = key(True, switch(), "read the chat and attached files while the question is typed")
+    read_ahead: bool = key(True, switch(), "read ahead while the question is typed; an idle draft model reads replies")
     cache_type: str = key(
         "f16", one_of(CACHE_TYPES), "numbers of the cache: f16, or q8_0 in half the memory", InProject.YES
     )
@@ -176,6 +177,15 @@ class Settings(Checked):
     def target(self, name: str) -> TargetSettings:
         """What was chosen for a target model."""
         return self.targets.get(name, TargetSettings())
+
+    def chosen_for(self, name: str, decided: Container[str] = ()) -> Settings:
+        """The settings with what was chosen for a target model, but for keys that something stronger has decided."""
+        target, guess = self.target(name), self.guess
+        if target.guess is not None and "guess.mode" not in decided:
+            guess = replace(guess, mode=target.guess)
+        if target.draft is not None and "guess.draft" not in decided:
+            guess = replace(guess, draft=target.draft)
+        return replace(self, guess=guess)
 
     def remembering(self, name: str, target: TargetSettings) -> Settings:
         """The settings with another choice for one target model."""

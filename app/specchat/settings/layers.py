@@ -53,6 +53,11 @@ class Resolved:
         """What decided a setting."""
         return self.origins.get(place, Origin(Source.BUILT_IN))
 
+    @property
+    def decided(self) -> set[str]:
+        """The keys that something decides before what the user's file says."""
+        return {".".join(place) for place, origin in self.origins.items() if origin.source.is_over_user_file}
+
 
 def resolved(layers: Sequence[Layer]) -> Resolved:
     """The settings that layers make, the strongest first; what none of them has is built in."""

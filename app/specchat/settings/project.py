@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from specchat.exactness import INEXACT_RULES
 from specchat.model_names import is_path, is_spec
 from specchat.settings.allowed import InProject
 from specchat.settings.keys import KEYS, OTHER_TABLES, Place, kind_of
@@ -24,6 +25,7 @@ NAME = ".specchat.toml"
 MOST_BYTES = 64 << 10  # of a file of settings, which has some kilobytes
 _OF_THE_USER = "belongs into your own settings file alone"
 _MODELS = frozenset({("model",), ("guess", "draft")})
+_RULE = ("sampling", "rule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,8 @@ def _why_not(project: ProjectFile, place: Place, value: object, *, is_trusted: b
     ask = f"; after a look at it: specchat config trust {project.path}"
     if allowed is InProject.TRUSTED and value is not None:
         return f"is not used, because it runs a command and the file is not trusted{ask}"
+    if place == _RULE and value in INEXACT_RULES:
+        return f"is not used, because with it text does not follow the model, and the file is not trusted{ask}"
     if place in _MODELS and isinstance(value, str):
         if is_spec(value):
             return f"is not used, because it fetches a model and the file is not trusted{ask}"

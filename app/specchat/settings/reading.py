@@ -35,6 +35,10 @@ class Chosen:
     def settings(self) -> Settings:
         return self.resolved.settings
 
+    def settings_for(self, target: str) -> Settings:
+        """The settings with a target model loaded, for which some of them may have been chosen."""
+        return self.settings.chosen_for(target, self.resolved.decided)
+
 
 def read_settings(
     given: Mapping[str, Any],

@@ -23,7 +23,7 @@ def _loading(place: Place) -> bool:
 
 
 def _rewriting(place: Place) -> bool:
-    return _loading(place) or place[0] == "rewrite"
+    return _loading(place) or place[0] in ("targets", "rewrite")
 
 
 COMMANDS: Mapping[str, Takes] = {  # by what they call

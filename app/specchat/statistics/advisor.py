@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from specchat.reply import Guess
+from specchat.reply import OWN, Guess
 from specchat.statistics.figures import Cell, ReplyFigures, Work
 from speculation.stats import ENOUGH_STEPS
 from speculation.types import PLAIN
@@ -21,7 +21,17 @@ LEAST_REPLIES = 3  # of which something is said: one reply says more of its subj
 AS_GOOD = 0.98  # of the best speed: what gives as much is preferred where it is simpler
 _ERRORS = 2.0  # standard errors by which the best must lead
 _TOLERATED = 0.1  # as many standard errors of two that are called as good
-_SIMPLEST_FIRST = (Guess.OFF, Guess.LOOKUP, Guess.RECYCLING, Guess.MEDUSA, Guess.EAGLE, Guess.DRAFT, Guess.AUTO)
+_SIMPLEST_FIRST = (
+    Guess.OFF,
+    Guess.LOOKUP,
+    Guess.RECYCLING,
+    Guess.MTP,
+    Guess.MEDUSA,
+    Guess.EAGLE,
+    Guess.EAGLE3,
+    Guess.DRAFT,
+    Guess.AUTO,
+)
 
 
 class Sureness(StrEnum):
@@ -131,10 +141,10 @@ def _weigh(evidence: dict[Guess, _Evidence], figures: ReplyFigures, cells: Seque
     evidence.setdefault(chosen, _Evidence()).add(figures.reply, plain_s, taken_s, judged)
     if chosen is not Guess.AUTO:
         return
-    for guess in (Guess.LOOKUP, Guess.RECYCLING, Guess.DRAFT, Guess.EAGLE, Guess.MEDUSA):
+    for guess in (Guess.LOOKUP, Guess.RECYCLING, Guess.DRAFT, *OWN):
         if guess is Guess.DRAFT and figures.draft is None:
             continue
-        if guess in (Guess.RECYCLING, Guess.EAGLE, Guess.MEDUSA) and all(cell.guesser != guess for cell in cells):
+        if guess in (Guess.RECYCLING, *OWN) and all(cell.guesser != guess for cell in cells):
             continue  # nothing says that it was there
         own = [cell.counts for cell in cells if cell.guesser == guess]
         saved_s = sum(each.tokens * plain_step_s - each.seconds for each in own)

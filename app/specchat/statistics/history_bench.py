@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from specchat.attachments import label
-from specchat.console import Bar, on_interrupt, say
+from specchat.console import say, watched
 from specchat.draft_replay import Kind, PastReply, Verdict, agreements, kinds_of, verdict
 from specchat.errors import InputRefused, NotHere, UsageError
 from specchat.fit import CONTEXT
@@ -146,24 +146,15 @@ def _replayed(
 ) -> tuple[Verdict, dict[Kind, Agreed]]:
     """Load the draft model, read everything with it, and price that as on this machine."""
     threads = args.threads or decoding_threads()
-    started, wanted = perf_counter(), True
-
-    def stop() -> None:
-        nonlocal wanted
-        wanted = False
-
-    with Bar(f"reading with {path.stem}", "parts") as bar, on_interrupt(stop):
-        bar.start(1)
-
-        def progress(done: float) -> bool:
-            bar.move_to(done)
-            return wanted
-
-        with _draft_model(path, reader, past, threads, args.cache_type) as draft:
-            draft.interrupt = lambda: not wanted
-            agreed = agreements(draft, reader.vocabulary.n_tokens, past, progress)
-            known = prices_of(kept_prices(), draft.weights.name, threads, ENGINE_VERSION)[1]
-            step_s = (known or measure(draft, perf_counter, widths=(1,))).forward_s(1)
+    started = perf_counter()
+    with (
+        watched(f"reading with {path.stem}") as work,
+        _draft_model(path, reader, past, threads, args.cache_type) as draft,
+    ):
+        draft.interrupt = lambda: not work.is_wanted
+        agreed = agreements(draft, reader.vocabulary.n_tokens, past, work.progress)
+        known = prices_of(kept_prices(), draft.weights.name, threads, ENGINE_VERSION)[1]
+        step_s = (known or measure(draft, perf_counter, widths=(1,))).forward_s(1)
     return verdict(past, agreed, cost, step_s, perf_counter() - started), agreed_by_kind(past, agreed)
 
 

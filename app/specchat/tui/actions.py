@@ -12,6 +12,7 @@ from textual.app import App, SystemCommand
 from textual.screen import Screen
 
 from specchat.errors import Refusal
+from specchat.reply import OWN
 from specchat.settings import MODES, TINTS, Settings, SettingsFile
 from specchat.tui.commands import COMMANDS, find_command
 from specchat.tui.engine_thread import EngineThread
@@ -100,7 +101,7 @@ class Actions(App[None]):
         chosen = name or MODES[(MODES.index(mode) + 1) % len(MODES)]
         if not name and chosen == "draft" and (self.loaded is None or self.loaded.draft is None):
             chosen = "lookup"  # going round loads no model; /guess draft and the settings do
-        while not name and chosen in ("eagle", "medusa") and (self.loaded is None or chosen not in self.loaded.heads):
+        while not name and chosen in OWN and (self.loaded is None or chosen not in self.loaded.own):
             chosen = MODES[MODES.index(chosen) + 1]
         if chosen not in MODES:
             self.tell(f"guess is {mode}; it may be {', '.join(MODES)}", "warning")

@@ -18,7 +18,7 @@ from specchat.attachments import label
 from specchat.console import printable, size
 from specchat.history.keeper import Keeper
 from specchat.live import Live
-from specchat.settings import MODES, Settings
+from specchat.settings import Settings
 from specchat.tui.chat_actions import ChatActions
 from specchat.tui.engine_thread import EngineThread, Wanted
 from specchat.tui.messages import Figures, Loaded, LoadProgress, ModelMissing, ModelReady, NotKept, Trouble
@@ -169,7 +169,6 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
             self.begin_figures(loaded)
         on_cores = loaded.back_end == "CPU"
         self.chat_view.transcript.share = SHARE_BESIDE_ENGINE if on_cores else SHARE_ALONE
-        remembered = self.settings.target(loaded.name)
         self._status.say(
             "ready" if loaded.is_remote else f"{self.settings.guess.mode}  ready, loaded in {loaded.load_s:.1f} s"
         )
@@ -177,9 +176,16 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
         self._redraw()
         for notice in loaded.notices:
             self.tell(notice, "warning")
-        is_free = "guess.mode" not in self._start.decided() and not loaded.is_remote
-        if is_free and remembered.guess in MODES and remembered.guess != self.settings.guess.mode:
-            self.take(replace(self.settings, guess=replace(self.settings.guess, mode=remembered.guess)))
+        if not loaded.is_remote:
+            self._take_chosen(loaded.name)
+
+    def _take_chosen(self, target: str) -> None:
+        """What was chosen for a model, now that it is loaded."""
+        before, chosen = self.settings.guess, self.settings.chosen_for(target, self._start.decided())
+        if chosen.guess != before:
+            self.take(chosen)
+        if chosen.guess.draft not in ("auto", before.draft):
+            self.engine.load_draft(chosen.guess.draft)
 
     @on(ModelMissing)
     def _missing(self, message: ModelMissing) -> None:
@@ -289,15 +295,8 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
         """Load another model; a reply that is being written stops first."""
         self.chat_view.stop()
         context = self.settings.context
-        remembered = self.settings.targets.get(wanted.model or "")
-        guess = self.settings.guess.mode
-        if (
-            wanted.endpoint is None
-            and remembered is not None
-            and remembered.guess is not None
-            and "guess.mode" not in self._start.decided()
-        ):
-            guess = remembered.guess
+        chosen = self.settings.chosen_for(wanted.model or "", self._start.decided())
+        guess = (self.settings if wanted.endpoint is not None else chosen).guess.mode
         self._say_loading(wanted)
         self._status.show(None)
         wanted = replace(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # loading these takes longer than the first frame may
     from specchat.session import ChatSession, ReplySettings
     from specchat.settings.endpoints import Endpoint
     from specchat.shelf import Shelf
+    from speculation.llama import LlamaModel
 
 NO_MODEL = "no model is loaded: choose one with Ctrl+L"
 _AROUND = 24  # tokens, more than a template writes around a turn
@@ -82,6 +83,7 @@ class EngineThread:
         self._wanted = Wanted()
         self._title = ""  # of the loaded model
         self._ahead: tuple[tuple[Said, ...], str, str] | None = None  # what is to be read ahead, see `read_ahead`
+        self._listens = False  # whether a draft model may read the last reply in pauses, see `listen`
         self._is_reading_ahead = False
         self._reading = threading.Lock()  # around that it begins and ends, so that nothing else is stopped
         self._key = ""  # of the chat whose words are in the cache
@@ -150,6 +152,11 @@ class EngineThread:
         self._ahead = None
         self._stop_reading()
 
+    def listen(self) -> None:
+        """Let a draft model that sat idle read the last reply, while there is nothing else to do."""
+        self._listens = True
+        self._jobs.put(lambda: None)  # after which the pause is looked at
+
     def _stop_reading(self) -> None:
         with self._reading:
             if self._is_reading_ahead and (session := self._session) is not None:
@@ -188,6 +195,7 @@ class EngineThread:
                 job()
             except Exception as error:
                 self._post(Trouble(in_one_line(error)))
+            self._use_pause()
         self._unload()
 
     # Models.
@@ -271,8 +279,11 @@ class EngineThread:
         with self._vocabulary:
             self._engines, self._session, self._here = engines, session, session
 
-    def _harmless(self, shelf: Shelf, path: Path, title: str) -> Path:
-        """The path to load a file by, after a trial unless somebody vouches for it. Raises what `tried` does."""
+    def _harmless(self, shelf: Shelf, path: Path, title: str, target: LlamaModel | None = None) -> Path:
+        """The path to load a file by, after a trial unless somebody vouches for it. Raises what `tried` does.
+
+        `target`: for which what the file holds would guess.
+        """
         from specchat.kept import kept_trials
         from specchat.trial import NOTE, tried, vouched_for
 
@@ -287,7 +298,7 @@ class EngineThread:
                 self._post(LoadProgress(title, done, NOTE))
             return not (self._stopping.is_set() or self._closing)
 
-        return tried(path, kept_trials(), progress)
+        return tried(path, kept_trials(), progress, target)
 
     def _equip(self, shelf: Shelf, wanted: Wanted) -> None:
         """Draft and guesser as wanted, as far as they are here."""
@@ -308,7 +319,7 @@ class EngineThread:
         if engines is None or session is None:
             return
         if name == "none":
-            if session.guess is Guess.DRAFT:
+            if session.guess in (Guess.DRAFT, Guess.EAGLE3):
                 session.guess = Guess.AUTO
             engines.drop_draft()
             session.guess = session.guess  # takes the draft model out of the engine's guessers
@@ -323,8 +334,8 @@ class EngineThread:
             if not is_path(name) and not shelf.store.has(shelf.catalogue.find(name)):
                 raise ValueError(f"{name} is not here yet: fetch it in the models screen (Ctrl+L)")
             self._stopping.clear()  # what was stopped before is not meant
-            engines.load_draft(self._harmless(shelf, path, path.stem))
-            session.guess = session.guess
+            engines.load_draft(self._harmless(shelf, path, path.stem, engines.target))
+            session.guess = Guess.DRAFT if session.guess is Guess.EAGLE3 else session.guess  # or what stands in for it
         self._ready(None)
 
     def _choose(self, guess: str) -> None:
@@ -334,7 +345,7 @@ class EngineThread:
         if session is None:  # a server decides itself who guesses
             return
         try:
-            if guess == Guess.DRAFT and session.engines.draft is None:
+            if guess == Guess.DRAFT and session.engines.draft_name is None:
                 self._load_draft("auto")
             session.guess = Guess(guess)
         except Exception as error:
@@ -356,14 +367,14 @@ class EngineThread:
                 Loaded(
                     name=weights.name,
                     title=self._title,
-                    draft=None if engines.draft is None else engines.draft.weights.name,
+                    draft=engines.draft_name,
                     back_end=weights.back_end,
                     n_ctx=engines.target.n_ctx,
                     size_bytes=weights.size_bytes,
                     load_s=engines.load_s,
                     notices=tuple(session.notices),
                     can_guess=engines.target.can_rewind,
-                    heads=tuple(engines.heads),
+                    own=engines.own,
                 )
             )
         )
@@ -404,6 +415,7 @@ class EngineThread:
             self._session.settings = self._settings()
 
     def _write(self, request: Request) -> None:
+        self._listens = False
         session = self._session
         if session is None:
             self._post(Refused(request.turn, NO_MODEL, None))
@@ -460,6 +472,26 @@ class EngineThread:
                 self._take_changes()
         except Exception:  # the question will say it, when it is asked
             return
+        finally:
+            with self._reading:
+                self._is_reading_ahead = False
+
+    def _use_pause(self) -> None:
+        """Let an idle draft model read the last reply, until anything else is wanted."""
+        session = self._here
+        if not self._listens or session is None:
+            return
+        batches = session.shadow()
+        with self._reading:
+            if not self._jobs.empty() or self._closing:
+                return
+            self._is_reading_ahead = True
+        try:
+            for _ in batches:
+                if not self._jobs.empty():
+                    break
+        except Exception:  # it only wanted to know something
+            self._listens = False
         finally:
             with self._reading:
                 self._is_reading_ahead = False

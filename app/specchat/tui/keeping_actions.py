@@ -14,7 +14,7 @@ from specchat.conversation import Message, Role
 from specchat.errors import Refusal
 from specchat.history.keeper import Keeper
 from specchat.tui.actions import Actions
-from specchat.tui.messages import NotKept
+from specchat.tui.messages import Ended, NotKept
 from specchat.tui.screens.text import TextScreen
 from specchat.tui.start import Start
 from specchat.tui.unsent import Unsent
@@ -169,6 +169,12 @@ class KeepingActions(Actions):
             chat = self.chat_view.chat
             messages = [*chat.messages(), Message(Role.USER, written)]
             self.engine.read_ahead(messages, self.keeper.key_of(chat), composer.settled)
+
+    @on(Ended)
+    def _reply_ended(self) -> None:
+        """Let a draft model that sat idle read the reply, as the engine reads ahead: while nobody writes."""
+        if self.settings.context.read_ahead:
+            self.engine.listen()
 
     def keep_unsent(self) -> None:
         """Write down what stands in the prompt box."""

@@ -34,7 +34,7 @@ class Loaded:
     load_s: float
     notices: tuple[str, ...]
     can_guess: bool
-    heads: tuple[str, ...] = ()  # kinds of trained heads that are here for it
+    own: tuple[str, ...] = ()  # guessers that belong to it and are here
     endpoint: Endpoint | None = None  # the server that answers; None: it runs here
 
     @property

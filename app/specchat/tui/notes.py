@@ -11,6 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from specchat.attachments import label
 from specchat.chat import Turn
 from specchat.console import printable
+from specchat.exactness import INEXACT
 from specchat.provenance import Author, Origin, Span
 from specchat.tui.messages import ReadingShown
 from specchat.tui.rendering import Colours
@@ -38,7 +39,7 @@ class Shown:
     who: str = ""  # the model that wrote it; empty until it has
     spans: tuple[Span, ...] = ()
     note: str = ""
-    figures: str = ""
+    took: Sequence[tuple[int, str]] = ()  # as `TurnView` has them
     continued: bool = False  # its text is of more than one reply, which cannot be checked in one run
 
 
@@ -118,13 +119,14 @@ def reading_line(message: ReadingShown) -> str:
     return f"reading {bar} {message.read}/{message.total} tokens{cached}{left}  Esc stops"
 
 
-def verdict(checked: Checked) -> str:
-    """How a reply compares with what plain decoding writes."""
+def verdict(checked: Checked, *, exact: bool = True) -> str:
+    """How a reply compares with what plain decoding writes; `exact`: whether it should be the same up to near ties."""
     if checked.differs is None:
         return f"checked: identical to plain decoding, {checked.tokens} tokens"
     ours, plain = (printable(one).replace("\n", "\u23ce") for one in checked.differs)
     chances = checked.chances or (0.0, 0.0)
     close = "a near tie" if abs(chances[0] - chances[1]) < _TIE else "not a near tie"
+    close = close if exact else INEXACT
     return (
         f"checked: {checked.tokens} tokens identical, then {ours!r} (p {chances[0]:.4f}) where plain decoding "
         f"has {plain!r} (p {chances[1]:.4f}): {close}"
@@ -157,23 +159,26 @@ def full_text(fitted: FittedTurns) -> str:
     )
 
 
-def reply_line(reply: Reply) -> str:
-    """How a reply ended where that is not by itself, and what it took."""
-    stopped = {None: "stopped  ", "length": "cut at the limit  ", "context": "the context is full  "}
+def reply_figures(reply: Reply) -> list[tuple[int, str]]:
+    """How a reply ended where that is not by itself, and what it took; each part behind its importance."""
+    stopped = {None: "stopped", "length": "cut at the limit", "context": "the context is full"}
     how = stopped.get(None if reply.finish is None else str(reply.finish), "")
+    begun = [(-2, how), (-1, "" if reply.exact else INEXACT)]
     if reply.server is None:
-        return how + figures_line(reply)
-    from specchat.remote.telling import figures_line as server_line
+        return [*begun, *_figures(reply)]
+    from specchat.remote.telling import figures_of
 
-    return how + server_line(reply)
+    return [*begun, *figures_of(reply)]
 
 
-def figures_line(reply: Reply) -> str:
+def _figures(reply: Reply) -> list[tuple[int, str]]:
     """What a reply took, in the order that the eye learns."""
     counted = reply.totals
-    parts = [f"{counted.emitted} tok"]
-    parts += [] if counted.tokens_per_s is None else [f"{counted.tokens_per_s:.1f} tok/s"]
-    parts += [] if counted.tokens_per_step is None else [f"{counted.tokens_per_step:.2f} tok/step"]
-    parts += [] if counted.alpha is None else [f"accepted {counted.alpha:.0%}"]
-    parts += [] if reply.speed_up is None else [f"x{reply.speed_up:.2f} est"]
-    return "  ".join([*parts, f"seed {reply.seed}"])
+    return [
+        (3, f"{counted.emitted} tok"),
+        (0, "" if counted.tokens_per_s is None else f"{counted.tokens_per_s:.1f} tok/s"),
+        (1, "" if counted.tokens_per_step is None else f"{counted.tokens_per_step:.2f} tok/step"),
+        (2, "" if counted.alpha is None else f"accepted {counted.alpha:.0%}"),
+        (1, "" if reply.speed_up is None else f"x{reply.speed_up:.2f} est"),
+        (4, f"seed {reply.seed}"),
+    ]

@@ -112,7 +112,7 @@ class ReplayJob:
         if engines.cost is None:
             raise ValueError(f"{engines.target.weights.name} cannot take tokens back, so nothing can guess for it")
         started = perf_counter()
-        spare = replace(engines, draft=None, draft_step_s=None, notices=[])  # beside what is in use
+        spare = replace(engines, draft=None, draft_step_s=None, eagle3=None, notices=[])  # beside what is in use
         spare.load_draft(path)
         try:
             assert spare.draft is not None

@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from specchat.chat import Chat, Turn
+from specchat.exactness import INEXACT_RULES
 from specchat.history.telling import moment
-from specchat.tui.notes import Shown, reply_line
+from specchat.tui.notes import Shown, reply_figures
 
 if TYPE_CHECKING:
     from specchat.history.records import ChatRecord
@@ -40,7 +41,7 @@ def opened(record: ChatRecord, today: datetime) -> Opened:
         if turn.parts:
             model, reply = turn.parts[-1].about.model, replies[turn.id]
             one.who, one.spans, one.continued = titles.get(model, model), turn.spans, len(turn.parts) > 1
-            one.figures = reply_line(reply) if reply is not None and turn.is_finished else UNFINISHED
+            one.took = reply_figures(reply) if reply is not None and turn.is_finished else [(0, UNFINISHED)]
         shown[turn.id] = one
     return Opened(chat, record, shown)
 
@@ -56,7 +57,8 @@ def record_of(chat: Chat, shown: Mapping[Turn, Shown]) -> ChatRecord:
         beside, parts = shown.get(turn, Shown("")), []
         if turn.reply is not None:
             part = part_of(turn.reply, beside.spans, time.time())
-            parts = [replace(part, about=About(beside.who), steps=pack_steps(turn.reply.steps))]
+            about = About(beside.who, rule="" if turn.reply.exact else INEXACT_RULES[0])
+            parts = [replace(part, about=about, steps=pack_steps(turn.reply.steps))]
         turns.append(
             TurnRecord(
                 turn.id, turn.parent, turn.role, turn.text, turn.tokens, turn.attachments,

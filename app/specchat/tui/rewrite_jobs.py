@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from specchat.errors import in_one_line
+from specchat.folders import refused_folder
 from specchat.tui.rewrite_messages import (
     RewriteBegun,
     RewriteEnded,
@@ -102,7 +104,7 @@ class RewriteJob:
             if not outcome.complete:
                 self._cut[self._at] = self._rewriting
             self._rewriting = None
-            post(RewriteEnded(self._at, outcome, usable, is_kept))
+            post(RewriteEnded(self._at, outcome, usable, is_kept, _kept(outcome)))
         post(RewritesDone())
 
     def _drain(
@@ -132,6 +134,15 @@ class RewriteJob:
                 rewriting.stop()
         assert outcome is not None
         return outcome
+
+
+def _kept(outcome: Outcome) -> Path | None:
+    """Where that is kept which the review cannot write, whatever is decided there."""
+    from specchat.rewrite.refused import RefusedStore, unused
+
+    if not outcome.complete or outcome.data is not None:
+        return None
+    return RefusedStore(refused_folder()).put(outcome.record.source.place, unused(outcome))
 
 
 def _usable(rewriting: AnyRewriting) -> Outcome | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -65,6 +66,7 @@ class RewriteEnded(Message):
     outcome: Outcome
     usable: Outcome | None = None
     is_kept: bool = False  # whether another run can go on with it
+    refused: Path | None = None  # where one can look at what cannot be written
 
 
 @dataclass

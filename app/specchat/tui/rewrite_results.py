@@ -29,6 +29,7 @@ class Results:
     wanted: RewriteWanted
     outcomes: dict[int, Outcome] = field(default_factory=dict)  # that can be reviewed, by the number of their file
     others: dict[int, str] = field(default_factory=dict)  # what is said of the rest
+    refused: dict[int, Path] = field(default_factory=dict)  # where one can look at what cannot be written
 
     @property
     def is_one(self) -> bool:
@@ -44,9 +45,11 @@ class Results:
         """A file as it was named, fit to be shown."""
         return self.wanted.targets[number].name
 
-    def take(self, number: int, outcome: Outcome) -> None:
+    def take(self, number: int, outcome: Outcome, refused: Path | None = None) -> None:
         """A file that came to its end, or whose rest is taken as it is."""
         self.others.pop(number, None)
+        if refused is not None:
+            self.refused[number] = refused
         if outcome.review.hunks:
             self.outcomes[number] = outcome
         else:
@@ -69,7 +72,7 @@ class Results:
 
     def reviewed(self, folder: Path) -> list[ReviewedFile]:
         """The files to review; those elsewhere than below `folder` say so."""
-        return [reviewed_file(self.outcomes[number], folder) for number in self.numbers]
+        return [reviewed_file(self.outcomes[number], folder, self.refused.get(number)) for number in self.numbers]
 
     def rows(
         self, files: tuple[ReviewedFile, ...] = (), written: Mapping[int, str] | None = None

@@ -118,7 +118,7 @@ class RewriteActions(PriceActions):
         if results is None:
             return
         if outcome.complete:
-            results.take(message.number, outcome)
+            results.take(message.number, outcome, message.refused)
         else:
             way_out = "; choose it once more to go on" if message.is_kept else ""
             results.fail(message.number, f"{outcome.findings[0].reason}{way_out}")

@@ -23,8 +23,11 @@ _SHOWN = 60  # characters of what was left out
 _ENDS = {"\n": "LF", "\r\n": "CRLF", "\r": "CR"}
 
 
-def reviewed_file(outcome: Outcome, folder: Path | None = None) -> ReviewedFile:
-    """A rewrite as the review screen takes it; of a file that is not below `folder` the real place is said."""
+def reviewed_file(outcome: Outcome, folder: Path | None = None, refused: Path | None = None) -> ReviewedFile:
+    """A rewrite as the review screen takes it; of a file that is not below `folder` the real place is said.
+
+    `refused` is where that is kept which cannot be written.
+    """
     record, source = outcome.record, outcome.review.source
     sure = {
         hunk.id: min(each.p_new for each in found)
@@ -37,7 +40,7 @@ def reviewed_file(outcome: Outcome, folder: Path | None = None) -> ReviewedFile:
         findings=outcome.findings,
         facts=facts_of(source, _mode(source)),
         part="" if record.part == whole(source) else f"lines {record.part.start + 1}-{record.part.end}",
-        remarks=(*_place(source, folder), *_left_out(outcome)),
+        remarks=(*_kept(refused), *_place(source, folder), *_left_out(outcome)),
         figures=figures_of(outcome),
         unread_from=outcome.unread_from,
         least_sure=sure,
@@ -75,6 +78,10 @@ def _place(source: SourceFile, folder: Path | None) -> list[str]:
     if source.place is None or folder is None or not source.outside(folder):
         return []
     return [f"it stands outside the folder: {label(str(source.place.real))}"]
+
+
+def _kept(refused: Path | None) -> list[str]:
+    return [] if refused is None else [f"what the model wrote is in {label(str(refused))}"]
 
 
 def _left_out(outcome: Outcome) -> list[str]:

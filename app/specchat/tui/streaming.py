@@ -63,7 +63,8 @@ class Streaming:
         self._request = request
         self._post = post
         self._between_steps = between_steps
-        self._figures = LiveFigures(str(session.guess), session.plain_step_s, session.engines.target.n_ctx)
+        n_ctx, exact = session.engines.target.n_ctx, session.follows_exactly
+        self._figures = LiveFigures(str(session.guess), session.plain_step_s, n_ctx, exact=exact)
         on_cores = session.engines.target.weights.back_end == "CPU"
         self._figures_s = FIGURES_S * (BESIDE_ENGINE if on_cores else 1.0)
         self._text: list[str] = []  # since the last message

@@ -11,6 +11,8 @@ from textual import on, work
 
 from specchat.attachments import label, typed_path
 from specchat.errors import InputRefused, Refusal, in_one_line
+from specchat.folders import refused_folder
+from specchat.rewrite.errors import ChangedOnDisk
 from specchat.tui.actions import Actions
 from specchat.tui.screens.question import Question
 from specchat.tui.screens.review import ReviewScreen
@@ -45,10 +47,17 @@ class UndoActions(Actions):
     @work(thread=True, exclusive=True, group="save", exit_on_error=False)
     def _save(self, screen: ReviewScreen, message: ReviewScreen.Write) -> None:
         """The screen hears of each file when it is written."""
+        from specchat.rewrite.refused import RefusedStore
+
         store = _store()
         for selected in message.files:
+            source = selected.review.source
             try:
-                entry = store.save(selected.review.source, selected.result(), screen.instruction)
+                entry = store.save(source, selected.result(), screen.instruction)
+            except ChangedOnDisk as error:
+                kept = RefusedStore(refused_folder()).put(source.place, selected.result())
+                said = "" if kept is None else f"; what the model wrote is in {kept}"
+                self._from_thread(screen.refused, f"{error}{said}", selected.number)
             except Refusal as error:
                 self._from_thread(screen.refused, str(error), selected.number)
             else:
@@ -116,8 +125,15 @@ class UndoActions(Actions):
             self._say(in_one_line(error), "error")
 
     def _taken_back_to(self, entry: Entry) -> None:
+        self._undone(entry, f"{label(entry.named)} is as it was before {entry.undoes}")
+
+    def _taken_out(self, entry: Entry) -> None:
+        """Of a file that was changed since."""
+        self._undone(entry, f"{entry.undoes} is taken out of {label(entry.named)}")
+
+    def _undone(self, entry: Entry, done: str) -> None:
         self._written = [each for each in self._written if each != entry.undoes]
-        self.tell(f"{label(entry.named)} is as it was before {entry.undoes}; /undo {entry.id} brings it back")
+        self.tell(f"{done}; /undo {entry.id} brings it back")
 
     def _offer_merge(self, changed: ChangedSince) -> None:
         """A file was changed since: nothing is written unless the user wants the merge."""
@@ -143,7 +159,7 @@ class UndoActions(Actions):
         except Refusal as error:
             self._say(str(error), "error")
         else:
-            self._from_thread(self._taken_back_to, entry)
+            self._from_thread(self._taken_out, entry)
 
     @work(thread=True, group="undo", exit_on_error=False)
     def _review_merge(self, changed: ChangedSince) -> None:

@@ -11,7 +11,7 @@ import pytest
 from specchat.doctor.finding import Verdict
 from specchat.doctor.storage import check_disk, check_memory, check_private, private_places, readable_by_others
 from specchat.fit import Room
-from specchat.folders import history_path, states_folder
+from specchat.folders import history_path, refused_folder, states_folder
 
 GB = 10**9
 modes = pytest.mark.skipif(sys.platform == "win32", reason="file modes")
@@ -103,9 +103,10 @@ def test_settings_that_others_can_read_are_a_note(tmp_path: Path) -> None:
 
 
 def test_the_store_of_chats_and_the_saved_states_are_among_the_private_places(tmp_path: Path) -> None:
-    environ = {"SPECCHAT_DATA_DIR": str(tmp_path / "d"), "SPECCHAT_CACHE_DIR": str(tmp_path / "c")}
+    environ = {f"SPECCHAT_{kind}_DIR": str(tmp_path / kind) for kind in ("DATA", "CACHE", "STATE")}
 
-    assert {history_path(environ).parent, states_folder(environ)} <= set(private_places(environ))
+    private = set(private_places(environ))
+    assert {history_path(environ).parent, states_folder(environ), refused_folder(environ)} <= private
 
 
 def test_windows_has_no_modes_to_look_at(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ steps = st.builds(
     p_chosen=st.none() | singles,
     finish=st.none() | st.sampled_from(Finish),
     probe=st.booleans(),
+    sources=st.none() | st.lists(st.none() | counts, max_size=3).map(tuple),
 )
 origins = st.builds(Origin, st.sampled_from(Author), texts, counts, st.none() | counts, counts)
 spans = st.builds(Span, counts, counts, st.sampled_from(Author), counts, st.none() | origins)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
+import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -193,6 +197,39 @@ def test_a_file_that_cannot_be_written_is_said_in_a_line(
     assert main(["chats", "export", "1", "-o", str(tmp_path / "none" / "a.md")]) == 5
 
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("is_archive", [False, True])
+def test_chats_are_imported_from_a_pipe(
+    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, is_archive: bool
+) -> None:
+    main(["chats", "export", "1", "--format", "json"])
+    data = out(capsys).encode()
+    if is_archive:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("conversations.json", data)
+        data = packed.getvalue()
+    main(["chats", "delete", "1", "-y"])
+    reading, writing = os.pipe()
+    with open(writing, "wb") as pipe:
+        pipe.write(data)
+
+    with open(reading) as piped:
+        monkeypatch.setattr(sys, "stdin", piped)
+        assert main(["chats", "import", "-"]) == 0
+
+    assert len(ids()) == 3
+    assert "1 chat taken up" in capsys.readouterr().err
+
+
+def test_a_pipe_without_chats_is_refused_by_that_name(
+    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"no chats")))
+
+    assert main(["chats", "import", "-"]) == 3
+    assert "standard input, line 1" in capsys.readouterr().err
 
 
 def test_what_was_exported_is_imported_once(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from typing import Any
 
 import pytest
 
@@ -157,6 +159,39 @@ def test_a_stop_from_another_thread_ends_a_silent_reply_and_the_server_notices(
     assert (reply.text, reply.finish) == ("Half" if begun else "", None)
     assert [message.text for message in session.messages] == (["Hi", "Half"] if begun else [])
     assert chat.left.wait(10)
+
+
+def test_a_stop_ends_a_reply_that_is_still_connecting(
+    chat: ChatServer, session_on: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = session_on(chat)
+    connecting, over, gave_up = threading.Event(), threading.Event(), threading.Event()
+
+    connect = socket.create_connection
+
+    def late(*args: Any, **named: Any) -> socket.socket:
+        connecting.set()
+        if not over.wait(20):
+            gave_up.set()
+        return connect(*args, **named)
+
+    monkeypatch.setattr(socket, "create_connection", late)
+
+    def stop() -> None:
+        assert connecting.wait(10)
+        session.stop()
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+
+    reply = last(list(session.reply("Hi")))
+
+    assert not gave_up.is_set()
+    over.set()
+    for each in (stopping, *(thread for thread in threading.enumerate() if thread.name == "waiting")):
+        each.join()
+    assert (reply.text, reply.finish) == ("", None)
+    assert chat.bodies == []
 
 
 def test_a_consumer_that_leaves_keeps_what_it_was_given_and_the_server_notices(

@@ -431,6 +431,8 @@ class TestUndo:
 
         assert (refused.code, done.code) == (7, 0)
         assert path.read_text() == f"{TEXT}more\n"
+        assert "is taken out of" in done.err
+        assert "as it was" not in done.err
         assert "-row 20 of the file" in refused.err  # what the merge would do
         assert "+line 20 of the file" in refused.err
 

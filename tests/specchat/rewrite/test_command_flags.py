@@ -498,16 +498,19 @@ class TestContinue:
         assert shell("rewrite", "a.txt", "--continue", "-w").code == 0
         assert path.read_text() == rows(TEXT)
 
-    def test_ctrl_c_can_be_gone_on_from(self, shell: Shell) -> None:
-        path = put("a.txt")
+    @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+    def test_ctrl_c_and_being_asked_to_end_can_be_gone_on_from(self, shell: Shell, name: str) -> None:
+        path, asked = put("a.txt"), getattr(signal, name)
+        before = signal.getsignal(asked)
 
         def interrupt(written: int) -> None:
             if written > 1500:
-                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(asked)
 
         shell.model.before_forward = interrupt
         done = shell("rewrite", "a.txt", "do it", "-w")
         assert done.code == 130
+        assert signal.getsignal(asked) is before
         assert "--continue` goes on" in done.err
         shell.model.before_forward = lambda written: None
 

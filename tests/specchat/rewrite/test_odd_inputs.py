@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from specchat import console
+from specchat.folders import undo_folder
 from tests.specchat.rewrite.shell import TEXT, Shell, put, rows
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="such files are made on POSIX systems")
@@ -132,6 +134,27 @@ def test_a_read_only_file_loads_no_model_unless_nothing_is_to_be_written(shell: 
     assert done.err.count("\n") == 1
 
     assert shell("rewrite", "a.txt", "do it", "-D").code == 0
+
+
+@pytest.mark.parametrize(("mode", "code", "loaded"), [("-w", 5, 0), ("--diff", 0, 1)])
+def test_a_full_disk_of_the_copies_is_found_out_before_the_model_works(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, mode: str, code: int, loaded: int
+) -> None:
+    path = put("a.txt")
+
+    def full(handle: int, data: bytes, offset: int = 0) -> None:
+        if len(data) > len(TEXT):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("specchat.rewrite.disk.write_all", full)
+
+    done = shell("rewrite", "a.txt", "do it", mode)
+
+    assert (done.code, shell.loaded) == (code, loaded)
+    assert path.read_text() == TEXT
+    if loaded == 0:
+        assert "cannot keep a copy of" in done.err
+        assert list((undo_folder() / "copies").iterdir()) == []
 
 
 def test_a_rewrite_goes_on_although_nobody_can_be_told(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

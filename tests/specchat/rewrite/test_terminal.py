@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -83,14 +84,15 @@ def test_a_review_on_a_terminal_of_any_width_asks_and_writes(folder: Path, env: 
     assert "Traceback" not in terminal.screen
 
 
-def test_ctrl_c_at_a_question_writes_nothing_and_the_changes_are_asked_about_again(
-    folder: Path, env: dict[str, str]
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_end_at_a_question_writes_nothing_and_the_changes_are_asked_about_again(
+    folder: Path, env: dict[str, str], asked: signal.Signals
 ) -> None:
     with Terminal(folder, env, "rewrite", "a.txt", "do it", "--keep", "numbers", "--force") as terminal:
         terminal.until(QUESTION)
         terminal.type("y\n")
         terminal.until(QUESTION)
-        terminal.type(CTRL_C)
+        terminal.process.send_signal(asked)
         assert terminal.end() == 130
     assert "a.txt: interrupted; nothing was written; `specchat rewrite a.txt --continue` goes on" in terminal.screen
     assert (folder / "a.txt").read_text() == TEXT

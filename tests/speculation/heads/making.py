@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from speculation.accept import Rule
+from speculation.context import Context
+from speculation.guessers.base import KeepOn
+from speculation.guessers.trained_head import TrainedHead
 from speculation.heads.examples import Examples
 from speculation.heads.head import MEDUSA_DEPTHS, Head, Kind
 from speculation.heads.network import Matrix, fresh
+from speculation.testing import AlwaysWidens
+from speculation.types import Draft
 
 _LENGTH = 12  # of a text
 
@@ -24,6 +30,13 @@ def untrained(kind: Kind, n_vocab: int, seed: int = 0, *, n_ids: int | None = No
         networks.append(weights)
     embeddings = rows if kind is Kind.EAGLE else rows[:0]
     return Head(kind, tuple(networks), ids, rows, embeddings, 0.5, 1.0)
+
+
+class WideHead(TrainedHead):
+    """A head by whose prices nearly everything is worth it: k nodes, as many of them side by side as there can be."""
+
+    def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
+        return super().propose(context, k, rule, AlwaysWidens(candidates=16, behind=8))
 
 
 def walks(n: int, n_vocab: int, n_hidden: int, seed: int) -> tuple[Examples, Matrix]:

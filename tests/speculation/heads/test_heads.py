@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from speculation.accept import rule_named
@@ -23,11 +23,12 @@ from speculation.heads.fitting import Learner, Recipe
 from speculation.heads.head import MEDUSA_DEPTHS, Head, Kind, Rollout
 from speculation.heads.judging import accuracy
 from speculation.heads.network import Matrix, backward, forward, fresh, shapes
-from speculation.sampling import GREEDY
-from speculation.testing import HistoryModel
+from speculation.sampling import GREEDY, SamplingConfig
+from speculation.testing import FakeClock, HistoryModel
 from speculation.types import Draft, Step
+from tests.speculation.copying_world import Clocked
+from tests.speculation.examples import examples
 from tests.speculation.heads.making import untrained, walks
-from tests.speculation.test_confidence import Clocked
 
 N_VOCAB, N_HIDDEN = 24, 10
 RULE = rule_named("coupled", 0)
@@ -270,7 +271,7 @@ def test_a_head_that_knows_the_law_is_always_right() -> None:
 
 
 @given(cut=st.integers(1, 8), more=st.lists(st.integers(0, 3), max_size=6))
-@settings(max_examples=60)
+@examples(60)
 def test_a_state_is_not_used_once_the_text_is_another(cut: int, more: list[int]) -> None:
     target = HistoryModel(N_VOCAB, 1)
     guesser = TrainedHead(untrained(Kind.EAGLE, N_VOCAB), target, GREEDY)
@@ -298,9 +299,9 @@ def test_a_guess_follows_the_state_of_the_last_accepted_row() -> None:
 
     rollout = Rollout(head, target.row_after([1, 2, 8]))
 
-    row = rollout.after(5)
-    assert row is not None
-    assert guesser.propose(context, 1, RULE).tokens == (int(head.ids[row.argmax()]),)
+    behind = rollout.behind([0], [5])
+    assert behind is not None
+    assert guesser.propose(context, 1, RULE).tokens == (int(head.ids[behind[0].argmax()]),)
 
 
 def test_a_target_that_keeps_no_states_gets_no_guess() -> None:
@@ -329,3 +330,33 @@ def test_auto_prices_a_head_and_leaves_it_where_it_is_always_wrong() -> None:
     assert {"plain", "eagle"} <= {priced.guesser for plan in plans for priced in plan.considered}
     assert any(step.drafted for step in steps[:20])
     assert sum(step.drafted > 0 for step in steps[-100:]) < 40
+
+
+def test_a_head_shows_nothing_for_free_is_timed_once_and_follows_a_change_of_sampling() -> None:
+    target = HistoryModel(N_VOCAB, 1)
+    guesser = TrainedHead(untrained(Kind.EAGLE, N_VOCAB), target, GREEDY)
+    clock = FakeClock(0.5)
+
+    assert guesser.candidates(Context([1, 2]), 4) == ()
+    assert guesser.token_s(clock) == 0.5
+    looked = clock.now_s
+    assert guesser.token_s(clock) == 0.5
+    assert clock.now_s == looked
+    guesser.sampling = SamplingConfig(temperature=0.5)
+    assert guesser.sampling.temperature == 0.5
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_token_reads_the_output_rows_and_one_network(kind: Kind) -> None:
+    head = untrained(kind, N_VOCAB, n_ids=7)
+
+    network = 4 * sum(matrix.size for matrix in head.networks[0].values())
+
+    assert head.n_features == N_VOCAB
+    assert head.bytes_read == 4 * 7 * N_VOCAB + network
+
+
+def test_without_held_out_texts_nothing_is_claimed_to_be_right() -> None:
+    examples, output = walks(60, N_VOCAB, N_HIDDEN, 1)  # five texts, all of them learned from
+
+    assert accuracy(head_for(Kind.EAGLE, output), examples, 3) == [0.0, 0.0, 0.0]

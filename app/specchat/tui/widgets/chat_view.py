@@ -17,7 +17,7 @@ from specchat.conversation import Role
 from specchat.history.keeper import Keeper
 from specchat.settings import SOURCES
 from specchat.tui.messages import CheckEnded, CheckProgress, Ended, Grew, Outgrown, ReadingShown, Refused
-from specchat.tui.notes import CopyTour, Look, Shown, full_text, reading_line, reply_line, verdict
+from specchat.tui.notes import CopyTour, Look, Shown, full_text, reading_line, reply_figures, verdict
 from specchat.tui.screens.question import Question
 from specchat.tui.streaming import Keep, Request
 from specchat.tui.widgets.shown_chat import ShownChat
@@ -210,7 +210,8 @@ class ChatView(ShownChat):
 
     @on(Ended)
     async def _ended(self, message: Ended) -> None:
-        turn, reply = self.chat.turn(message.turn), message.reply
+        turn = self.chat.turn(message.turn)
+        reply = message.reply.behind(turn.reply)
         shown, view = self._shown[turn], self.transcript.view(turn.id)
         self.busy = None
         self.activity("")
@@ -222,7 +223,7 @@ class ChatView(ShownChat):
         begun = min((span.start for span in message.spans), default=len(turn.text))  # a server tells no spans
         turn.text, turn.tokens, turn.reply = message.said.text, message.said.tokens, reply
         shown.spans = (*(span for span in shown.spans if span.end <= begun), *message.spans)
-        shown.figures, shown.who = reply_line(reply), self._look.model
+        shown.took, shown.who = reply_figures(reply), self._look.model
         self._keeper.end(self.chat, turn, reply, message.spans)
         if self._copies.turn is turn:
             self._copies = CopyTour()
@@ -232,7 +233,7 @@ class ChatView(ShownChat):
                 view.replace(turn.text, shown.spans)
             view.mark(shown.spans)
             view.marker = None  # plain decoding is no longer on its way
-            view.figures = shown.figures
+            view.took = shown.took
             view.finish()
         self.post_message(self.Changed())
 
@@ -263,7 +264,7 @@ class ChatView(ShownChat):
         turn, self._checking = self._checking, None
         self.activity("")
         if message.checked is not None and turn is not None:  # another chat may be shown by now
-            text = verdict(message.checked)
+            text = verdict(message.checked, exact=turn.reply is None or turn.reply.exact)
             self._note(turn, text)
             self._tell(text)
 

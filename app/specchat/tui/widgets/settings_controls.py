@@ -13,7 +13,7 @@ from textual.widgets.text_area import Edit, EditResult
 from specchat.console import printable
 from specchat.settings.keys import KEYS
 
-_IN_A_ROW = 4  # picks
+_IN_A_ROW = 3  # picks
 
 
 class Pick(RadioButton):

@@ -36,7 +36,9 @@ _GUESSERS: dict[object, str] = {
     "off": "plain decoding",
     "recycling": "what the model thought of before",
     "eagle": "a trained head, token by token",
+    "eagle3": "a head from a file of its own",
     "medusa": "trained heads, three at once",
+    "mtp": "a layer in the model's own file",
 }
 _CACHES: dict[object, str] = {"f16": "two bytes a number", "q8_0": "about half the memory"}
 _REWRITES = "rewriting on the command line"
@@ -49,6 +51,7 @@ _RULES: dict[object, str] = {
     "coupled": "same seed, same text",
     "rejection": "token by token",
     "block": "the draft as a whole",
+    "typical": "not exactly the model's text",
 }
 _POLICIES: dict[object, str] = {
     "ask": "ask what to leave out",

@@ -157,9 +157,9 @@ class ShownChat(Vertical):
         view = TurnView(turn.id, who, look.view, look.colours, when=shown.when, as_written=asked)
         view.source = printable(turn.text)
         view.mark(shown.spans)
-        view.note, view.figures = shown.note, shown.figures
+        view.note, view.took = shown.note, shown.took
         if turn.attachments:
-            view.figures = f"with {', '.join(attachment.name for attachment in turn.attachments)}"
+            view.took = [(0, f"with {', '.join(attachment.name for attachment in turn.attachments)}")]
         return view
 
     def _turn(self, id: int) -> Turn | None:

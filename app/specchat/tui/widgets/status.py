@@ -24,7 +24,7 @@ class Engine:
 
 
 class Status(Widget):
-    """Guesser, tokens per step with their last forty, accepted, speed, context, memory, back end."""
+    """Guesser, tokens per step with the last forty, text not exact, accepted, speed, context, memory, back end."""
 
     DEFAULT_CSS = "Status { height: 1; background: $panel; color: $foreground; padding: 0 1; }"
 
@@ -67,6 +67,7 @@ class Status(Widget):
         sparks = _SPARKS if roomy else _SPARKS // 2
         per_step = "-" if counted.tokens_per_step is None else f"{counted.tokens_per_step:.2f}/step"
         parts = [(1, live.paused or guessing), (0, f"{per_step} {sparkline(live.recent[-sparks:], sparks)}".rstrip())]
+        parts.append((1, "" if live.exact else "not exact"))
         parts.append((4, "accepted -" if counted.alpha is None else f"accepted {counted.alpha:.0%}"))
         parts.append((2, "" if counted.tokens_per_s is None else f"{counted.tokens_per_s:.1f} tok/s"))
         parts.append((5, "" if live.speed_up is None else f"x{live.speed_up:.2f} est"))

@@ -20,6 +20,7 @@ from specchat.provenance import Author, Span
 from specchat.tui.lines import NOWHERE, Line, cell_to_character, character_to_cell, raw_lines
 from specchat.tui.markdown import code_blocks
 from specchat.tui.rendering import Body, Colours
+from specchat.tui.widgets.status import fitted
 
 GUTTER = 2  # columns
 _SHADES = ((0.0, "·"), (0.34, "░"), (0.67, "▒"), (1.01, "█"))  # up to this share of guessed characters
@@ -62,7 +63,7 @@ class TurnView(Widget):
         self.who = label(who)
         self.when = when
         self.branch = ""  # "2/3" where there are others, and other marks
-        self.figures = ""  # the line below
+        self.took: Sequence[tuple[int, str]] = ()  # the line below: parts, each behind a number, small for important
         self.note = ""  # a second one: where a copy is from, the verdict of a check
         self.source = ""
         self.marker: int | None = None  # the character that plain decoding would be at
@@ -155,6 +156,11 @@ class TurnView(Widget):
         self.refresh(layout=True)
 
     @property
+    def figures(self) -> str:
+        """The line below where there is room for all of it."""
+        return "  ".join(text for _, text in self.took if text)
+
+    @property
     def thinking(self) -> tuple[int, int] | None:
         """Where the text of a thought stands, from and to; None without one."""
         match = _THOUGHT.match(self.source)
@@ -188,7 +194,7 @@ class TurnView(Widget):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         self._lay_out(width)
-        return 1 + len(self._lines) + len(self._below())
+        return 1 + len(self._lines) + len(self._below(width))
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
@@ -264,14 +270,15 @@ class TurnView(Widget):
         text = "> thought; t shows it" if match[2] else "> thinking ... t shows it"
         return [Line((Segment(text, Style(dim=True)),), (NOWHERE,) * len(text))]
 
-    def _below(self) -> list[str]:
-        return [label(text) for text in (self.note, self.figures) if text]
+    def _below(self, width: int) -> list[str]:
+        figures = fitted([(importance, label(text)) for importance, text in self.took], max(1, width - GUTTER))
+        return [text for text in (label(self.note), figures) if text]
 
     def _strip(self, y: int, width: int) -> Strip:
         if y == 0:
             return self._head(width)
         if y > len(self._lines):
-            below = self._below()
+            below = self._below(width)
             text = below[y - 1 - len(self._lines)] if y - 1 - len(self._lines) < len(below) else ""
             return Strip([Segment(" " * GUTTER + text, Style.parse(self._colours.muted))])
         line = self._lines[y - 1]

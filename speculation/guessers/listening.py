@@ -1,0 +1,32 @@
+"""What a draft model would have proposed for a text that was written without it, read off rows of a whole batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from speculation.accept import Rule
+from speculation.sampling import SamplingConfig, distribution, probabilities
+from speculation.types import Logits, Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A token of a text, and what the draft model would have said in its place."""
+
+    at: int  # its index in the text
+    sure: float  # the model's probability of its best token
+    held: bool  # whether what it would have proposed is what was written
+
+
+def heard(rows: Logits, tokens: Tokens, first: int, rule: Rule, sampling: SamplingConfig, n_shared: int) -> list[Heard]:
+    """One for each token from `first` on that has a row, the row before it, shape (n, V).
+
+    Proposals are drawn by the rule from the first `n_shared` columns, as they would have been at that place.
+    """
+    found = []
+    for at, row in enumerate(rows, first):
+        seen = tokens[:at] if sampling.repeat_last_n < 0 else tokens[max(0, at - sampling.repeat_last_n) : at]
+        q = distribution(row[:n_shared], sampling, seen)
+        sure = float(probabilities(row, q.ids[:1])[0])
+        found.append(Heard(at, sure, rule.draw(q, at)[0] == int(tokens[at])))
+    return found
