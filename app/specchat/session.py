@@ -12,26 +12,18 @@ import numpy as np
 from specchat.conversation import Message, Role
 from specchat.detokenize import ReplyText
 from specchat.dialogue import Dialogue, Event, joined
+from specchat.equipment import Equipment
 from specchat.errors import NoGuesser
 from specchat.exactness import follows_exactly
 from specchat.loading import Engines
 from specchat.logs import note_reply
-from specchat.own_guessers import DRAFT_MIN_P, OwnGuessers
 from specchat.reply import OWN, Checked, Guess, Reply, ReplySettings, Wrote
 from specchat.shadow import Shadow, Written, was_idle, written
 from speculation.accept import rule_named
 from speculation.context import common_prefix
-from speculation.controllers.adaptive import Adaptive
-from speculation.controllers.base import Controller, Plan
+from speculation.controllers.base import Plan
 from speculation.controllers.fixed import Fixed
-from speculation.cost import CostTable
 from speculation.engine import ContextFull, EndTokens, Engine, Reading
-from speculation.guessers.base import Guesser
-from speculation.guessers.draft_model import DraftModel
-from speculation.guessers.extending import Extending
-from speculation.guessers.leftovers import Leftovers
-from speculation.guessers.prompt_lookup import PromptLookup
-from speculation.guessers.recycling import Recycling
 from speculation.stats import Totals, totals
 from speculation.types import CannotRewind, Interrupted, State, Step, Tokens
 
@@ -47,15 +39,8 @@ class ChatSession(Dialogue):
         self._clock = clock
         self._stop = False
         self._guess = Guess.AUTO
-        self._draft: DraftModel | None = None
-        self._lookup = PromptLookup()
-        self._recycling = Recycling()
-        self._leftovers = Leftovers()
-        self._own = OwnGuessers(engines)
+        self._equipment = Equipment(engines, clock)
         self._shadow = Shadow()
-        self._checking = False
-        self._auto: Adaptive | None = None
-        self._auto_knows: object = None  # the draft model and the head that it has a price for
         self._pace: float | None = None  # tokens a second of the last reading that was long enough to tell
         rule = rule_named(settings.rule, settings.seed or 0)
         self._engine = Engine(engines.target, {}, Fixed(), rule, settings.sampling, clock)
@@ -100,11 +85,11 @@ class ChatSession(Dialogue):
 
     def copy_only_from(self, allowed: Callable[[int], bool] | None) -> None:
         """Let lookups copy only what begins at an index of the context that is allowed; None: anything."""
-        self._lookup.allowed = allowed
+        self._equipment.lookup.allowed = allowed
 
     def expect_copy(self, source: int) -> None:
         """Tell lookups that the next reply was asked to copy what begins at an index of its prompt, up to edits."""
-        self._lookup.expect_copy(source)
+        self._equipment.lookup.expect_copy(source)
 
     @property
     def notices(self) -> list[str]:
@@ -144,12 +129,12 @@ class ChatSession(Dialogue):
 
     def learned(self) -> dict[str, Any]:
         """What lookups have been worth so far, as numbers that `take_up` understands."""
-        return self._lookup.survival.export()
+        return self._equipment.lookup.survival.export()
 
     def take_up(self, learned: object) -> None:
         """Begin with what an earlier session learned; anything else is ignored."""
         if isinstance(learned, Mapping):
-            self._lookup.survival.load(learned)
+            self._equipment.lookup.survival.load(learned)
 
     def stop(self) -> None:
         """End the reply after the present step, or the reading at once. Callable from a signal handler or a thread."""
@@ -191,8 +176,8 @@ class ChatSession(Dialogue):
         The conversation stays as it is. A stop ends it without a verdict.
         """
         self._stop = False
-        self._checking = True
         self._prepare(seed)
+        self._equipment.take_off(self._engine, self.settings)
         self._watch(lambda: self._stop)
         same = 0
         try:
@@ -216,7 +201,6 @@ class ChatSession(Dialogue):
         except Interrupted:
             return
         finally:
-            self._checking = False
             self._watch(None)
             self._equip()
 
@@ -272,18 +256,19 @@ class ChatSession(Dialogue):
     def _unread(self, prompt_tokens: int, steps: Sequence[Step], seed: int) -> Written | None:
         """The last reply, where a draft model had next to no part in it and can tell what it would have proposed."""
         draws_alike = self.settings.rule == "coupled" or self._engine.sampling.temperature == 0
-        wanted = self._guess is Guess.AUTO and self._draft is not None and was_idle(self._draft.name, steps)
+        draft = self._equipment.draft
+        wanted = self._guess is Guess.AUTO and draft is not None and was_idle(draft.name, steps)
         if not (steps and draws_alike and wanted):
             return None
         return written(self._engine.context.tokens.copy(), prompt_tokens, steps, self._engine.sampling, seed)
 
     def _read_shadow(self) -> Iterator[int]:
-        draft, cost = self._draft, self.engines.cost
-        if draft is None or cost is None or self._guess is not Guess.AUTO:
+        draft, auto = self._equipment.draft, self._equipment.auto
+        if draft is None or auto is None or self._guess is not Guess.AUTO:
             return
         self._watch(lambda: self._stop)
         try:
-            for compared in self._shadow.read(draft, self._adaptive(cost)):
+            for compared in self._shadow.read(draft, auto):
                 yield compared
                 if self._stop:
                     return
@@ -353,64 +338,7 @@ class ChatSession(Dialogue):
             self.engines.draft.interrupt = stop
 
     def _equip(self) -> None:
-        """Give the engine its guessers and a controller for what the user chose."""
-        draft = self.engines.draft
-        guessers: dict[str, Guesser] = {self._lookup.name: self._lookup}
-        if draft is None:
-            self._draft = None
-        else:
-            if self._draft is None or self._draft.model is not draft:
-                self._draft = DraftModel(draft, self.settings.sampling, self.engines.target.n_vocab, DRAFT_MIN_P)
-            self._draft.sampling = self.settings.sampling
-            guessers[self._draft.name] = self._draft
-        guessers |= {**self._equip_free(), **self._equip_own()}
-        if self._guess is Guess.AUTO:  # a guesser that was chosen by hand guesses alone
-            lookup = self._lookup
-            guessers = {name: each if each is lookup else Extending(each, lookup) for name, each in guessers.items()}
-        self._engine.guessers = guessers
-        self._engine.controller = self._controller(guessers)
-
-    def _equip_free(self) -> dict[str, Guesser]:
-        """The guessers that live on rows which are computed anyway. Not in `auto`: they seldom hold often enough to pay
-        for the look at every row.
-        """
-        if self._guess is not Guess.RECYCLING:
-            return {}
-        return {self._recycling.name: self._recycling, self._leftovers.name: self._leftovers}
-
-    def _equip_own(self) -> Mapping[str, Guesser]:
-        """The guessers that belong to the target and may guess now."""
-        wanted = OWN if self._guess is Guess.AUTO else (self._guess,)
-        return self._own.equipped(self.settings.sampling, () if self._checking else wanted)
-
-    def _controller(self, guessers: Mapping[str, Guesser]) -> Controller:
-        name, cost = str(self._guess), self.engines.cost
-        if self._checking or cost is None or self._guess is Guess.OFF:
-            return Fixed()
-        if self._guess is Guess.AUTO:
-            auto = self._adaptive(cost)
-            auto.losing = self.settings.pause_below
-            return auto
-        if name in guessers and self.settings.guess_max is None:
-            along = (self._leftovers.name,) if self._guess is Guess.RECYCLING else ()
-            own = self._own.steps_s(self._clock)
-            return Adaptive(cost, self._draft_step_s(cost), heads=own, insist=name, along=along)
-        return Fixed(name, self.settings.guess_max or 0) if name in guessers else Fixed()
-
-    def _draft_step_s(self, cost: CostTable) -> float | None:
-        """Seconds of a token of the draft model, roughly: decoding one is bound by reading the weights."""
-        draft = self.engines.draft
-        if draft is None or self.engines.draft_step_s is not None:
-            return self.engines.draft_step_s
-        return draft.weights.size_bytes / self.engines.target.weights.size_bytes * cost.forward_s(1)
-
-    def _adaptive(self, cost: CostTable) -> Adaptive:
-        """The controller of `auto`: one for the session, so that it keeps what it learned, anew for another draft."""
-        loaded = (self.engines.draft, self.engines.eagle3)
-        if self._auto is None or self._auto_knows != loaded:
-            self._auto = Adaptive(cost, self._draft_step_s(cost), heads=self._own.steps_s(self._clock))
-            self._auto_knows = loaded
-        return self._auto
+        self._equipment.fit(self._engine, self._guess, self.settings)
 
 
 __all__ = ["ChatSession", "Checked", "ContextFull", "Event", "Guess", "Reading", "Reply", "ReplySettings", "Wrote"]

@@ -42,8 +42,8 @@ def answer(session: ChatSession, question: str = "what is it?") -> Reply:
 
 
 def alpha(session: ChatSession) -> float:
-    assert session._auto is not None
-    return session._auto._drafters["draft"].alpha
+    assert session._equipment.auto is not None
+    return session._equipment.auto._drafters["draft"].alpha
 
 
 def expected(session: ChatSession, reply: Reply, read: int | None = None) -> float:
@@ -72,8 +72,8 @@ def test_afterwards_the_chooser_knows_how_often_the_draft_model_would_have_been_
     assert max(compared) == AT_ONCE
     assert alpha(session) == pytest.approx(expected(session, reply))
     assert alpha(session) != pytest.approx(0.7, abs=0.01)
-    assert session._draft is not None
-    assert session._draft.confidence.chance(0.9) != 0.05 + 0.9 * 0.9
+    assert session._equipment.draft is not None
+    assert session._equipment.draft.confidence.chance(0.9) != 0.05 + 0.9 * 0.9
     assert session.messages == before
     assert session.cached.tolist() == target
 
@@ -196,8 +196,8 @@ def test_without_hope_it_reads_ever_more_seldom(tmp_path: Path, token_s: float, 
     for i in range(8):
         session.messages = []
         answer(session, f"question {'abcdefgh'[i]}?")
-        assert session._auto is not None
-        seconds = session._auto._drafters["draft"]._seconds
+        assert session._equipment.auto is not None
+        seconds = session._equipment.auto._drafters["draft"]._seconds
         seconds.extend([token_s] * 9)
         if list(session.shadow()):
             found.append(i)
