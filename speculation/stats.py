@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
-from speculation.types import PLAIN, Step
+from speculation.types import LOOKUP, PLAIN, Step
 
 ENOUGH_STEPS = 32  # below it no speed-up is shown
 
@@ -25,7 +25,9 @@ class Totals:
     accept_s: float = 0.0
     plain_steps: int = 0
     plain_s: float = 0.0  # seconds of the plain steps alone
-    accepted_by: dict[str, int] = field(default_factory=dict)  # guesser -> accepted tokens
+    accepted_by: dict[str, int] = field(
+        default_factory=dict
+    )  # guesser -> accepted tokens; copies behind a draft are the lookup's
 
     def add(self, step: Step) -> None:
         """Count one step."""
@@ -41,7 +43,10 @@ class Totals:
             self.plain_steps += 1
             self.plain_s += step.draft_s + step.verify_s + step.accept_s
         elif step.accepted:
-            self.accepted_by[step.guesser] = self.accepted_by.get(step.guesser, 0) + step.accepted
+            copied = sum(source is not None for source in step.sources or ()) if step.source is None else 0
+            for name, count in ((step.guesser, step.accepted - copied), (LOOKUP, copied)):
+                if count:
+                    self.accepted_by[name] = self.accepted_by.get(name, 0) + count
 
     def __add__(self, other: Totals) -> Totals:
         """The steps of both."""

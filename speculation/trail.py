@@ -30,7 +30,8 @@ class Trail:
         return self._rows[tokens.start - self._start : tokens.stop - self._start]
 
     def restart(self, n_past: int) -> None:
-        """The cache holds n_past tokens now, of which nothing is known."""
+        """The cache holds n_past tokens now, of which nothing is known; the memory of the rows is freed."""
+        self._rows = np.empty((0, self._rows.shape[1]), dtype=np.float32)
         self._start = self._end = n_past
         self._tree = None
 

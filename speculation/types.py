@@ -22,6 +22,7 @@ State = NDArray[np.uint8]  # (n,), what a cache holds, in the engine's own bytes
 
 
 PLAIN = "plain"  # the guesser named by a step without a draft
+LOOKUP = "lookup"  # the one that copies from the context, also behind what others drafted
 
 
 class SpeculationError(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,11 @@ settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.register_profile("coverage", deadline=None, derandomize=True, max_examples=10)  # whoever counts lines
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+# Whoever runs the tests in the background, as with nohup, has these ignored, and every command that tests start would
+# ignore them too.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 os.environ.setdefault("SPECCHAT_LOG", "off")  # what tests run is none of the log of whoever runs them
 
 

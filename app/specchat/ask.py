@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from specchat.remote.figures import ServerFigures
 from specchat.remote.telling import as_json as server_figures
 from specchat.session import Reading, Reply, Wrote
 from specchat.talk import Talk
-from speculation.types import PLAIN, Finish
+from speculation.types import Finish
 
 
 def ask(args: Namespace) -> int:
@@ -83,11 +84,6 @@ def as_json(session: Dialogue, reply: Reply) -> dict[str, Any]:
     if reply.server is not None:
         return _far_as_json(session, reply)
     totals = reply.totals
-    sources: dict[str, int] = {}
-    for step in reply.steps:
-        if step.accepted and step.guesser != PLAIN:
-            source = step.guesser if step.source is None else "prompt" if step.source < reply.prompt_tokens else "reply"
-            sources[source] = sources.get(source, 0) + step.accepted
     speed_up = reply.speed_up
     return {
         "schema": "specchat.ask/1",
@@ -118,7 +114,7 @@ def as_json(session: Dialogue, reply: Reply) -> dict[str, Any]:
             "tokens_per_step": _rounded(totals.tokens_per_step),
             "hit_rate": _rounded(totals.alpha),
             "free_share": _rounded(totals.accepted / totals.emitted if totals.emitted else None),
-            "accepted_by_source": sources,
+            "accepted_by_source": Counter(_sources(reply)),
             "speedup": None
             if speed_up is None or reply.plain_step_s is None
             else {
@@ -128,6 +124,13 @@ def as_json(session: Dialogue, reply: Reply) -> dict[str, Any]:
             },
         },
     }
+
+
+def _sources(reply: Reply) -> Iterator[str]:
+    """Where each accepted token is from: the prompt or the reply, or who proposed what is no copy."""
+    for step in reply.steps:
+        for at in map(step.source_of, range(step.accepted)):
+            yield step.guesser if at is None else "prompt" if at < reply.prompt_tokens else "reply"
 
 
 def _answer(session: Dialogue, talk: Talk, *, shown: bool) -> Reply:

@@ -60,7 +60,8 @@ class Equipment:
         cost = self._engines.cost
         loaded = (self._engines.draft, self._engines.eagle3)
         if cost is not None and (self._auto is None or self._auto_knows != loaded):
-            self._auto = Adaptive(cost, self._draft_step_s(cost), heads=self._own.steps_s(self._clock))
+            heads, alphas = self._own.steps_s(self._clock), self._own.alphas()
+            self._auto = Adaptive(cost, self._draft_step_s(cost), heads=heads, alphas=alphas)
             self._auto_knows = loaded
         return self._auto
 

@@ -60,6 +60,10 @@ class OwnGuessers:
         """Seconds of a token of each, measured; what happens refines it."""
         return {name: guesser.token_s(clock) for name, guesser in self._made.items()}
 
+    def alphas(self) -> dict[str, float]:
+        """How often the next token of those is right that were tried when they were trained."""
+        return {name: head.accuracy[0] for name, head in self._engines.heads.items() if head.accuracy}
+
     def _new(self, name: str, sampling: SamplingConfig) -> OwnGuesser:
         engines = self._engines
         if name == MultiToken.name:

@@ -31,7 +31,7 @@ from specchat.template import TemplateError
 from speculation.types import Finish, SpeculationError
 
 HELP = """\
-/guess auto|draft|lookup|recycling|eagle|eagle3|medusa|mtp|off   who guesses, from the next reply on
+/guess NAME                    who guesses from now on; without NAME, who can
 /stats                         what the last reply took, guesser by guesser
 /system TEXT                   the system prompt; without TEXT, none
 /new                           begin another conversation

@@ -82,10 +82,13 @@ def tried(path: Path, passes: Kept, progress: Callable[[float], bool], target: L
         files.append(Path(more["target"]))
     elif brings_next_layer(read_header(model.place)):
         more["next_layer"] = True
-    before = [_identity(file) for file in files]
-    try_out(model.place, Limits.of(sum(file.stat().st_size for file in files)), progress, WORKER, more)
-    if before == [_identity(file) for file in files]:
-        passes.put(key, {"engine": ENGINE_VERSION, "files": before})
+    try:
+        before = [_identity(file) for file in files]
+        try_out(model.place, Limits.of(sum(file.stat().st_size for file in files)), progress, WORKER, more)
+        if before == [_identity(file) for file in files]:
+            passes.put(key, {"engine": ENGINE_VERSION, "files": before})
+    except OSError as error:
+        raise CannotLoad(f"cannot use {model.place}: {error.strerror or error}") from error
     return model.place
 
 

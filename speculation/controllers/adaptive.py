@@ -6,14 +6,13 @@ at the price of time lambda which makes that maximum zero is the one with the la
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate, repeat
 from operator import mul
-from statistics import median
 
 from speculation.context import Context
 from speculation.controllers.base import Plan, Priced
+from speculation.controllers.drafter import Drafter
 from speculation.controllers.stopping import Stopping
 from speculation.cost import CostTable, LivePrices
 from speculation.guessers.base import Guesser
@@ -24,10 +23,6 @@ from speculation.types import PLAIN, Draft, Step
 _MARGIN = 0.2
 _LONGEST_DRAFT = 16  # tokens in a row of a guesser whose tokens have a price, when it is priced,
 _LARGEST_DRAFT = 63  # and tokens of its drafts
-
-_ALPHA = 0.7  # of a draft model that has not been seen at work: the chance that a token of its is accepted
-_ALPHA_STRENGTH = 8.0  # examined tokens that this weighs
-_ALPHA_KEEP = 0.97  # of what was seen, at each step of any kind, so that a draft model gets another try
 
 _GUARD_KEEP = 0.95  # of realised gains and losses at each guessed step
 _GUARD_STEPS = 8  # guessed steps before the guard judges
@@ -45,43 +40,6 @@ _NAMES = {
 }
 
 
-class _Drafter:
-    """A guesser whose tokens have a price: what they take, and how often they hold."""
-
-    def __init__(self, token_s: float) -> None:
-        self._seconds: deque[float] = deque([token_s] * 3, maxlen=9)
-        self._accepted = self._examined = 0.0  # discounted
-
-    @property
-    def token_s(self) -> float:
-        """Seconds of a token."""
-        return median(self._seconds)
-
-    @property
-    def alpha(self) -> float:
-        """The chance that a token is accepted when those before it were."""
-        return (self._accepted + _ALPHA * _ALPHA_STRENGTH) / (self._examined + _ALPHA_STRENGTH)
-
-    def fade(self) -> None:
-        """A step went by."""
-        self._accepted *= _ALPHA_KEEP
-        self._examined *= _ALPHA_KEEP
-
-    def observe(self, step: Step, drafted: float, longest: int | None) -> None:
-        """Learn from a step of this guesser, in which drafting took the time of so many tokens.
-
-        `longest`: tokens in a row that were drafted, where copies may stand behind them.
-        """
-        longest = step.drafted if longest is None else longest
-        self.count(min(step.accepted, longest), min(step.examined, longest))
-        self._seconds.append(step.draft_s / drafted)
-
-    def count(self, accepted: int, examined: int) -> None:
-        """Learn that so many tokens were accepted of those that were looked at."""
-        self._accepted += accepted
-        self._examined += examined
-
-
 class Adaptive:
     """Prices every candidate at every length; plain decoding is always one."""
 
@@ -91,12 +49,14 @@ class Adaptive:
         draft_step_s: float | None = None,
         *,
         heads: Mapping[str, float] | None = None,
+        alphas: Mapping[str, float] | None = None,
         insist: str | None = None,
         along: Collection[str] = (),
     ) -> None:
         """`draft_step_s`: seconds in which a draft model writes a token, roughly; None: never try one.
 
         `heads`: the same of other guessers whose tokens have a price, by name.
+        `alphas`: the chance that a token of these is accepted, where that was seen elsewhere.
         `insist` names a guesser that somebody chose by hand: it alone guesses, whenever it has something to offer, at
         the length that looks best. Guessers named in `along` may guess beside it.
         """
@@ -105,8 +65,10 @@ class Adaptive:
         self._along = frozenset(along)
         self._prices = LivePrices(cost)
         priced = ({} if draft_step_s is None else {"draft": draft_step_s}) | dict(heads or {})
-        self._drafters = {name: _Drafter(token_s) for name, token_s in priced.items()}
+        known = alphas or {}
+        self._drafters = {name: Drafter(token_s, known.get(name)) for name, token_s in priced.items()}
         self._stopping: Stopping | None = None  # of the last draft
+        self._asked: Drafter | None = None  # to propose in the present step
         self._gained = self._spent = 0.0  # of guessed steps, in plain steps, discounted
         self._judged = 0  # guessed steps since the last pause
         self._pause = _PAUSE
@@ -116,6 +78,7 @@ class Adaptive:
     def plan(self, context: Context, guessers: Mapping[str, Guesser], room: int) -> Plan:
         plain_s = self._prices.forward_s(1)
         plain = Priced(PLAIN, 0, 1.0, plain_s)
+        self._asked = None
         # Asked also while guessing pauses: a lookup learns from what is written.
         found = [draft for guesser in guessers.values() for draft in guesser.candidates(context, room)]
         if self._insist is not None:
@@ -127,7 +90,7 @@ class Adaptive:
         offers: list[tuple[Priced, Draft | None]] = [(plain, None)]
         offers += [(self._best(draft.guesser, draft.reaches(), plain_s), draft) for draft in found]
         for name, drafter in self._drafters.items():
-            if name in guessers:
+            if name in guessers and not drafter.rest:
                 reaches = accumulate(repeat(drafter.alpha, min(room, _LONGEST_DRAFT)), mul)
                 offers.append((self._best(name, reaches, plain_s, drafter.token_s), None))
         considered = tuple(priced for priced, _ in offers)
@@ -143,7 +106,7 @@ class Adaptive:
         """A draft model may go on as long as each token is worth its price; a candidate is there already."""
         if draft is not None:
             return Plan(best.guesser, best.k, draft, reason, considered)
-        drafter = self._drafters[best.guesser]
+        self._asked = drafter = self._drafters[best.guesser]
         self._stopping = Stopping(self._prices, drafter.token_s, drafter.alpha, best.tokens_per_s)
         return Plan(best.guesser, min(room, _LARGEST_DRAFT), None, reason, considered, self._stopping)
 
@@ -187,6 +150,9 @@ class Adaptive:
             drafter.fade()
         if step.guesser == PLAIN:
             self._paused = max(0, self._paused - 1)
+            if self._asked is not None:
+                self._asked.proposed_nothing()
+            self._asked = None
             return
         if step.guesser in self._drafters:
             stopping = self._stopping

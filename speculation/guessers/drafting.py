@@ -145,10 +145,11 @@ class Drafting:
         """What became of the last draft, whoever wrote the text since: its tokens stand in the context or others do."""
         last, self._last = self._last, _Drafted()
         node: int | None = ROOT
-        for token in tokens[last.start :].tolist():
-            if node is None:
+        for at in range(last.start, len(tokens)):
+            candidates = () if node is None else last.candidates.get(node, ())
+            if not candidates:
                 return
-            candidates = last.candidates.get(node, ())
+            token = int(tokens[at])
             for rank, (_, drafted, p) in enumerate(candidates):
                 self._worth[min(rank, len(self._worth) - 1)].observe(p, drafted == token)
             node = next((child for child, drafted, _ in candidates if drafted == token), None)
@@ -158,11 +159,14 @@ class Drafting:
     ) -> list[_Open]:
         """Nodes, given by their number and path, with what their rows offer."""
         found: list[_Open] = []
+        seen: Tokens = np.empty(0, dtype=np.int32)
+        penalises = self.sampling.repeat_penalty != 1.0
         for i, (node, path) in enumerate(nodes):
-            if i and len(rows) == 1 and self.sampling.repeat_penalty == 1.0:
+            if i and len(rows) == 1 and not penalises:
                 look = found[0].look  # it is the same behind all of them
             else:
-                seen = self._columns_of(recent(context, path, self.sampling.repeat_last_n))
+                if penalises:
+                    seen = self._columns_of(recent(context, path, self.sampling.repeat_last_n))
                 look = self._look(rows[min(i, len(rows) - 1)], seen, n_columns)
             found.append(_Open(node, path, look))
         return found

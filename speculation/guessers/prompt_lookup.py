@@ -18,7 +18,7 @@ from speculation.guessers.copying import Copying
 from speculation.guessers.growing import ROOT, Growing
 from speculation.guessers.suffix_index import SuffixIndex
 from speculation.survival import CONTESTED, Kind, Survival, later
-from speculation.types import Draft
+from speculation.types import LOOKUP, Draft
 
 _ASKED_FOR = 0.9  # the regime of a reply that was asked to be a copy
 _LONGEST = 63  # tokens; longer ones lose at edits what they gain, except where a copy was asked for
@@ -38,7 +38,7 @@ class Copied:
 class PromptLookup:
     """Copies what stands in the prompt, the reply or an earlier turn already."""
 
-    name = "lookup"
+    name = LOOKUP
 
     def __init__(self, min_match: int = 1, survival: Survival | None = None) -> None:
         self.survival = survival or Survival()

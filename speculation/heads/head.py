@@ -42,6 +42,7 @@ class Head:
     embeddings: Matrix  # (r, n_features): likewise; of Medusa's (0, n_features)
     feature_scale: float  # what makes features and
     embedding_scale: float  # embeddings vary by about one
+    accuracy: tuple[float, ...] = ()  # on text that it has not learned from, by how many tokens ahead
 
     @property
     def n_features(self) -> int:

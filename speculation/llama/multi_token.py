@@ -78,6 +78,7 @@ class MultiTokenLayers:
             self.trail.restart(self._target.n_past)
             self._target.trails.append(self.trail)
         else:
+            self.trail.restart(0)
             self._target.trails.remove(self.trail)
         self._show(self._target.handle, follows, False)
 

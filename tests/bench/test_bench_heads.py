@@ -161,7 +161,7 @@ def test_bench_auto_on_this_machine_with_and_without_a_head(
             own = [] if name in ("off", "lookup") else [TrainedHead(heads[name][0], model, GREEDY)]
             model.keeps_hidden = bool(own)
             prices = {each.name: each.token_s(perf_counter) for each in own}
-            controller = Fixed() if name == "off" else Adaptive(cost, heads=prices)
+            controller = Fixed() if name == "off" else Adaptive(cost, heads=prices, alphas=seen(own))
             steps += write(model, prompt, controller, PromptLookup(), *own, clock=perf_counter)
         counted = totals(steps)
         rates[name] = counted.emitted / counted.seconds
@@ -179,7 +179,7 @@ def test_bench_heads_by_price_list(
     for name in ("lookup", *heads):
         steps, seconds = list[Step](), 0.0
         for prompt in prompts(model):
-            own: list[Guesser] = []
+            own: list[TrainedHead] = []
             prices: dict[str, float] = {}
             if name in heads:
                 head = heads[name][0]
@@ -187,13 +187,20 @@ def test_bench_heads_by_price_list(
                 own = [HeadOnClock(head, model, prices[name])]
             model.keeps_hidden = bool(own)
             started = model.clock.now_s
-            steps += write(model, prompt, Adaptive(cost, heads=prices), PromptLookup(), *own, clock=model.clock)
+            steps += write(
+                model, prompt, Adaptive(cost, heads=prices, alphas=seen(own)), PromptLookup(), *own, clock=model.clock
+            )
             seconds += model.clock.now_s - started
         counted: Totals = totals(steps)
         speed = counted.emitted * cost.forward_s(1) / seconds
         lines.append(f"{name} {speed:.3f} x plain, {counted.tokens_per_step:.2f} tokens per step ({shares(steps)})")
     with capsys.disabled():
         print(f"\n{model.weights.name}, {table}: {'; '.join(lines)}")
+
+
+def seen(own: list[TrainedHead]) -> dict[str, float]:
+    """How often the next token of a head was right when it was trained."""
+    return {each.name: each.head.accuracy[0] for each in own}
 
 
 def shares(steps: list[Step]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import io
 import json
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,6 +182,17 @@ def test_followed_from_mid_reply_on_it_sits_out_one_step_and_the_text_is_the_pla
     assert text(steps) + text(late) == expected
     assert late[0].guesser == "plain"
     assert {step.guesser for step in late[1:-1]} == {"mtp"}  # the last one may have room for one token
+
+
+def test_where_nobody_guesses_with_it_no_state_of_the_target_is_kept(make: Make) -> None:
+    pair = make("attention")
+    pair.target.forward(some_tokens(40), n_rows=0)
+    kept = weakref.ref(pair.layers.trail.rows(range(40)).base)
+
+    pair.layers.follows = False
+
+    assert not pair.layers.trail.known
+    assert kept() is None
 
 
 def test_after_a_saved_state_it_guesses_once_something_was_read(make: Make) -> None:

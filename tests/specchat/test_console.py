@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specchat.console import end_interrupts, figures, on_interrupt, printable, size, watched
+from specchat.plain import HELP
 from specchat.session import Reply
 from speculation.stats import Totals, totals
 from speculation.types import PLAIN, Finish, Step
@@ -119,3 +120,7 @@ def test_watched_work_ends_with_ctrl_c_at_its_next_progress() -> None:
         signal.raise_signal(signal.SIGINT)
         assert not work.progress(0.6)
         assert not work.is_wanted
+
+
+def test_the_help_of_line_mode_fits_a_narrow_terminal() -> None:
+    assert max(map(len, HELP.splitlines())) < 80

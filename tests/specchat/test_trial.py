@@ -180,6 +180,17 @@ def test_it_is_tried_again_where_the_file_or_the_engine_is_another(
     assert again == [path]
 
 
+def test_a_file_that_goes_away_while_it_is_tried_is_refused_and_not_remembered(
+    sound: Path, tmp_path: Path, passes: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.gguf"
+    path.write_bytes(sound.read_bytes())
+    monkeypatch.setattr(trial, "try_out", lambda *_: path.unlink())
+    with pytest.raises(CannotLoad, match=rf"cannot use {re.escape(str(path))}: No such file or directory"):
+        tried(path, passes, go_on)
+    assert passes.get(str(path)) is None
+
+
 def test_a_file_that_failed_is_not_remembered_as_sound(tmp_path: Path, passes: Kept) -> None:
     path = Crafted("llama.block_count", 0).write(tmp_path / "x.gguf")
 

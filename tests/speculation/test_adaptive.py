@@ -79,6 +79,14 @@ def test_open_text_goes_to_a_good_draft_model_on_a_gpu_and_to_nobody_on_a_cpu() 
     assert plan(Adaptive(CPU, 0.0187), NOTHING, draft=True).guesser == PLAIN
 
 
+def test_a_guesser_that_was_seen_to_be_poor_elsewhere_is_not_tried_where_that_loses() -> None:
+    prices = CostTable({1: 1.0, 2: 1.4, 3: 1.8, 4: 2.2})
+
+    assert plan(Adaptive(prices, 0.05), NOTHING, draft=True).guesser == "draft"
+    assert plan(Adaptive(prices, 0.05, alphas={"draft": 0.7}), NOTHING, draft=True).guesser == "draft"
+    assert plan(Adaptive(prices, 0.05, alphas={"draft": 0.3}), NOTHING, draft=True).guesser == PLAIN
+
+
 def test_copies_go_to_lookup_on_both() -> None:
     for table, draft_s in ((GPU, 0.002), (CPU, 0.0187)):
         planned = plan(Adaptive(table, draft_s), SURE, draft=True)
@@ -105,6 +113,38 @@ def test_a_draft_model_that_is_no_good_is_dropped_and_tried_again_much_later() -
 
 def test_without_a_price_a_draft_model_is_not_tried() -> None:
     assert plan(Adaptive(GPU), NOTHING, draft=True).guesser == PLAIN
+
+
+def test_a_draft_model_that_has_nothing_to_say_leaves_the_step_to_copies() -> None:
+    controller = Adaptive(GPU, 0.002)
+    asked = []
+    for i in range(300):  # as where the context is longer than it can read
+        planned = plan(controller, SOME, draft=True)
+        if planned.guesser == "draft":
+            asked.append(i)
+            controller.record(step(0, 0, GPU))
+        else:
+            assert planned.guesser == "lookup"
+            controller.record(step(planned.k, 1, GPU))
+
+    assert asked[:2] == [0, 1]  # a head has nothing to go by right after a prompt, and guesses from the next step on
+    assert len(asked) < 20
+    assert max(asked) > 200
+
+
+def test_a_draft_model_that_speaks_again_is_asked_as_often_as_ever() -> None:
+    controller = Adaptive(GPU, 0.002)
+    for _ in range(3):
+        assert plan(controller, NOTHING, draft=True).guesser == "draft"
+        controller.record(step(0, 0, GPU))
+        controller.record(step(0, 0, GPU))
+        controller.record(step(0, 0, GPU))
+        controller.record(step(0, 0, GPU))
+
+    for _ in range(10):
+        planned = plan(controller, NOTHING, draft=True)
+        assert planned.guesser == "draft"
+        controller.record(step(planned.k, planned.k, GPU, guesser="draft"))
 
 
 def test_lengths_stop_on_the_flats_of_the_staircase() -> None:

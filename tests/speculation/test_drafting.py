@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from speculation.guessers.draft_model import DraftModel
 from speculation.guessers.drafting import Drafting
 from speculation.sampling import GREEDY, SamplingConfig
 from speculation.testing import AlwaysWidens, HistoryModel
-from speculation.types import Draft, Logits, Row
+from speculation.types import Draft, Logits, Row, Tokens
 from tests.speculation.examples import examples
 
 RULE = rule_named("coupled", 0)
@@ -204,6 +205,38 @@ def test_over_many_trees_what_each_rank_promises_is_what_comes_of_it() -> None:
 
     assert came.min() > 20
     assert promised == pytest.approx(came, rel=0.25)
+
+
+class Unread:
+    """A long text of which only single tokens may be looked at."""
+
+    def __len__(self) -> int:
+        return 9000
+
+    def __getitem__(self, at: int) -> int:
+        assert isinstance(at, int), f"tokens {at} were looked at"
+        return 0
+
+
+def test_learning_looks_at_no_more_of_a_long_text_than_was_drafted() -> None:
+    drafting = Drafting("x", GREEDY)
+    text = cast(Tokens, Unread())
+
+    drafting.learn(text)  # of no draft
+    drafting.grow(Context([9]), 1, RULE, None, row(0.7, 0.2, 0.1), lambda at, tokens: None)
+    before = drafting.confidence.chance(0.7)
+    drafting.learn(text)
+
+    assert drafting.confidence.chance(0.7) > before
+
+
+def test_a_penalty_that_is_off_looks_back_at_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampling = SamplingConfig(temperature=0.0, repeat_last_n=-1)
+    monkeypatch.setattr("speculation.guessers.drafting.recent", None)
+
+    draft = Drafting("x", sampling).grow(Context([9]), 2, RULE, None, row(0.7, 0.2, 0.1), lambda at, tokens: None)
+
+    assert draft.tokens == (0,)
 
 
 def test_what_was_written_behind_a_second_candidate_is_learned_from_as_well() -> None:

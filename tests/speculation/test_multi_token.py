@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 
 import numpy as np
@@ -180,6 +181,20 @@ def test_taking_its_price_leaves_no_entry_behind() -> None:
 
     again, first = (each.guesser.propose(talk.engine.context, 4, RULE) for each in (talk, fresh))
     assert again.tokens == first.tokens
+
+
+def test_a_trail_that_starts_over_gives_its_memory_back() -> None:
+    model = HistoryModel(N_VOCAB, 1)
+    trail = Trail(4, model.inner_states)
+    model.trails.append(trail)
+    model.forward([1, 2, 3], n_rows=0)
+    rows = weakref.ref(trail.rows(trail.known).base)
+
+    trail.restart(3)
+
+    assert rows() is None
+    model.forward([4], n_rows=0)
+    np.testing.assert_array_equal(trail.rows(trail.known), states(model, [1, 2, 3, 4])[3:])
 
 
 @given(

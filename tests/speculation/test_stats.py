@@ -49,6 +49,14 @@ def test_rates_are_those_of_all_steps_and_seconds_those_of_every_part() -> None:
     assert counted.accepted_by == {"lookup": 2}
 
 
+def test_copies_behind_a_draft_are_counted_for_the_lookup() -> None:
+    lengthened = Step("draft", 5, 5, 4, (1, 2, 3, 4, 5), 9, 0.0, 0.0, 0.0, sources=(None, None, 3, 4))
+    copied = Step("lookup", 3, 3, 2, (1, 2, 3), 14, 0.0, 0.0, 0.0, source=6, sources=(6, 2))
+    alone = Step("draft", 2, 1, 0, (1,), 17, 0.0, 0.0, 0.0)
+
+    assert totals([lengthened, copied, alone]).accepted_by == {"draft": 2, "lookup": 4}
+
+
 def test_nothing_claims_no_rate() -> None:
     nothing = Totals()
 

@@ -124,6 +124,55 @@ def test_the_draft_that_was_chosen_for_a_model_is_loaded_with_it(tmp_path: Path)
     assert loaded == ["near"]
 
 
+def test_the_draft_of_a_model_is_loaded_before_the_guesser_that_needs_it(tmp_path: Path) -> None:
+    stored = Settings().remembering("scripted", TargetSettings("draft", "near"))
+    app = SpecchatApp(
+        Start(stored, stored, SettingsFile(tmp_path / "config.toml"), Wanted()),
+        engine=lambda post, settings: ScriptedEngine(post, settings, Script()),
+        folder=tmp_path,
+    )
+    asked: list[str] = []
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        app.engine.load_draft = asked.append  # type: ignore[method-assign, assignment]
+        app.engine.choose = asked.append  # type: ignore[method-assign, assignment]
+        app.engine._post(ModelReady(replace(LOADED, name="scripted")))
+        await pilot.pause()
+
+    drive(app, keys)
+    assert asked == ["near", "draft"]
+
+
+def test_another_guesser_for_a_model_does_not_give_it_the_draft_of_the_one_before(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        app.engine._post(ModelReady(replace(LOADED, name="one")))
+        await pilot.pause()
+        await ask(pilot, "/draft near")
+        app.engine._post(ModelReady(replace(LOADED, name="two")))
+        await pilot.pause()
+        await ask(pilot, "/guess lookup")
+        assert app.settings.target("one") == TargetSettings("auto", "near")
+        assert app.settings.target("two") == TargetSettings("lookup", None)
+
+    drive(app, keys)
+
+
+def test_a_draft_that_is_named_is_loaded_once_and_once_more_when_it_is_named_again(tmp_path: Path) -> None:
+    app = app_on(tmp_path)
+    loaded: list[str] = []
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        app.engine.load_draft = loaded.append  # type: ignore[method-assign, assignment]
+        await pilot.pause()
+        for name in ("near", "near", ""):  # the second one may be another file by now
+            await ask(pilot, f"/draft {name}".strip())
+
+    drive(app, keys)
+    assert loaded == ["near", "near", "auto"]
+
+
 def test_a_flag_wins_over_what_was_chosen_for_the_model_and_the_panel_says_so(tmp_path: Path) -> None:
     stored = Settings().remembering("scripted", TargetSettings("draft"))
     flagged = replace(stored, guess=GuessSettings(mode="off"))

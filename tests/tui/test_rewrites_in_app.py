@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
-from specchat.folders import undo_folder
+from specchat.folders import refused_folder, undo_folder, unfinished_folder
 from specchat.rewrite.flags import Kind
 from specchat.rewrite.undo import UndoStore
 from specchat.tui.app import SpecchatApp
@@ -475,6 +477,23 @@ def test_old_writes_are_forgotten_at_the_start(tmp_path: Path) -> None:
         await until(pilot, lambda: not UndoStore(undo_folder()).past())
 
     drive(app_that(tmp_path, CHANGE), keys)
+
+
+@pytest.mark.parametrize("folder", [refused_folder, unfinished_folder])
+def test_old_files_of_what_was_refused_or_cut_off_are_forgotten_at_the_start(
+    tmp_path: Path, folder: Callable[[], Path]
+) -> None:
+    folder().mkdir(parents=True)
+    old, new = folder() / "old.json", folder() / "new.json"
+    for each in (old, new):
+        each.touch()
+    os.utime(old, (1000.0, 1000.0))
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        await until(pilot, lambda: not old.exists())
+
+    drive(app_that(tmp_path, CHANGE), keys)
+    assert new.exists()
 
 
 # What was cut off, in a later session.

@@ -8,7 +8,7 @@ import json
 import os
 import zipfile
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +117,7 @@ def load(path: Path, weights: str | None = None) -> tuple[Head, About]:
         about = _about(arrays.pop("about"))
         if weights is not None and weights != about.weights:
             raise BadHead(f"{printable(path.name)} was trained for another file of {printable(about.model)}")
-        return _head(arrays, about), about
+        return replace(_head(arrays, about), accuracy=about.accuracy), about
     except (OSError, ValueError, TypeError, KeyError, RecursionError, zipfile.BadZipFile, EOFError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged, or no head"
         raise BadHead(f"{printable(path.name)} cannot be used: {reason}") from error
@@ -132,6 +132,8 @@ def _about(raw: NDArray[Any]) -> About:
     counts = (about.n_hidden, about.width, about.n_ids)
     if not all(isinstance(count, int) and 0 < count < _MOST_NUMBERS for count in counts):
         raise ValueError("wrong sizes")
+    if not all(0.0 <= each <= 1.0 for each in about.accuracy):
+        raise ValueError("wrong accuracies")
     if not all(0 < float(scale) < 1e6 for scale in (about.feature_scale, about.embedding_scale)):
         raise ValueError("wrong scales")
     return about

@@ -38,6 +38,8 @@ from specchat.session import ContextFull
 from specchat.template import TemplateError
 from speculation.types import SpeculationError
 
+_FORCE = "; --force takes such a change"
+
 
 class OneFile:
     """Rewrites one file after the other on one session."""
@@ -141,7 +143,7 @@ class OneFile:
             said = f"{name}: {outcome.findings[0].reason}; nothing was written{way_out}"
             return Result(name, Status.INTERRUPTED, ExitCode.INTERRUPTED, said, outcome)
         if reasons := self._against(outcome):
-            return self._refused(outcome, reasons)
+            return self._refused(outcome, reasons, way_out="" if outcome.data is None else _FORCE)
         if outcome.data is None:  # there was a finding, and no way to here
             return self._refused(outcome, ["it cannot be written"])
         data, converted = self._job.terms.endings.result(outcome.review, [hunk.id for hunk in outcome.review.hunks])
@@ -184,7 +186,8 @@ class OneFile:
         never = [each for each in against if each.never]
         flagged = job.terms.strict and not job.force and accepted_doubts(review, outcome)
         if never or (against and job.terms.strict and not job.force) or flagged:
-            return self._refused(outcome, [*map(told, never or against), *(flagged or [])], data)
+            reasons = [*map(told, never or against), *(flagged or [])]
+            return self._refused(outcome, reasons, data, way_out="" if never else _FORCE)
         if against and not job.force:
             say(f"{source.name}: {several(map(told, against))}")
             if not agreed("write it all the same?"):
@@ -198,12 +201,13 @@ class OneFile:
             self._goes_on = self._look(outcome, data)
             raise
 
-    def _refused(self, outcome: Outcome, reasons: Sequence[str], data: bytes | None = None) -> Result:
+    def _refused(
+        self, outcome: Outcome, reasons: Sequence[str], data: bytes | None = None, *, way_out: str = ""
+    ) -> Result:
         """`data` is what was to be written, where it was found out already."""
         name = outcome.record.source.name
-        way_out = self._goes_on + self._look(outcome, data)
-        way_out += "" if outcome.data is None else "; --force takes such a change"
-        return Result(name, Status.REFUSED, ExitCode.OUTPUT, f"{name}: not used: {several(reasons)}{way_out}", outcome)
+        said = f"{name}: not used: {several(reasons)}{self._goes_on}{self._look(outcome, data)}{way_out}"
+        return Result(name, Status.REFUSED, ExitCode.OUTPUT, said, outcome)
 
     def _look(self, outcome: Outcome, data: bytes | None = None) -> str:
         """Keep what is not used, and say where."""

@@ -57,9 +57,9 @@ class Actions(App[None]):
         if self.loaded is not None and self.loaded.is_remote and settings.guess != before.guess:
             self.tell("kept for models that run here: a server decides itself who guesses", "warning")
         if here and self.loaded is not None and settings.guess != before.guess:
-            remembered = replace(
-                settings.target(self.loaded.name), guess=settings.guess.mode, draft=settings.guess.draft
-            )
+            remembered = replace(settings.target(self.loaded.name), guess=settings.guess.mode)
+            if settings.guess.draft != before.guess.draft:  # else it may be that of another model
+                remembered = replace(remembered, draft=settings.guess.draft)
             self.settings = settings = settings.remembering(self.loaded.name, remembered)
         try:
             self._stored = carried(before, settings, self._stored)
@@ -113,8 +113,10 @@ class Actions(App[None]):
         """Load a draft model beside the target, or drop it."""
         if self.is_elsewhere("a draft model is loaded"):
             return
-        self.change(replace(self.settings, guess=replace(self.settings.guess, draft=name or "auto")))
-        self.engine.load_draft(name or "auto")
+        draft, before = name or "auto", self.settings.guess.draft
+        self.change(replace(self.settings, guess=replace(self.settings.guess, draft=draft)))
+        if self.loaded is None or draft in ("auto", before):  # else the change has loaded it
+            self.engine.load_draft(draft)
 
     def action_panel(self) -> None:
         """Show or hide the figures."""

@@ -182,10 +182,10 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
     def _take_chosen(self, target: str) -> None:
         """What was chosen for a model, now that it is loaded."""
         before, chosen = self.settings.guess, self.settings.chosen_for(target, self._start.decided())
+        if chosen.guess.draft not in ("auto", before.draft):  # first, or a guesser that needs one would load another
+            self.engine.load_draft(chosen.guess.draft)
         if chosen.guess != before:
             self.take(chosen)
-        if chosen.guess.draft not in ("auto", before.draft):
-            self.engine.load_draft(chosen.guess.draft)
 
     @on(ModelMissing)
     def _missing(self, message: ModelMissing) -> None:

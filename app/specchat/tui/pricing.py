@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual import on
 
 from specchat.attachments import label
 from specchat.folders import unfinished_folder
-from specchat.rewrite.unfinished import UnfinishedStore
 from specchat.tui.redoing import RedoActions
 from specchat.tui.rewrite_messages import ForecastMade
 from specchat.tui.rewrite_plans import ForecastJob
 from specchat.tui.screens.rewrite_ask import RewriteAsk
+
+if TYPE_CHECKING:  # loading it takes longer than the first frame may
+    from specchat.rewrite.unfinished import UnfinishedStore
 
 
 class PriceActions(RedoActions):
@@ -21,6 +25,8 @@ class PriceActions(RedoActions):
     @property
     def unfinished(self) -> UnfinishedStore:
         """Rewrites that were cut off, here or on the command line."""
+        from specchat.rewrite.unfinished import UnfinishedStore
+
         return UnfinishedStore(unfinished_folder())
 
     def drop_price(self) -> None:

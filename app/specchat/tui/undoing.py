@@ -11,7 +11,7 @@ from textual import on, work
 
 from specchat.attachments import label, typed_path
 from specchat.errors import InputRefused, Refusal, in_one_line
-from specchat.folders import refused_folder
+from specchat.folders import refused_folder, unfinished_folder
 from specchat.rewrite.errors import ChangedOnDisk
 from specchat.tui.actions import Actions
 from specchat.tui.screens.question import Question
@@ -32,11 +32,18 @@ class UndoActions(Actions):
 
     @work(thread=True, group="undo", exit_on_error=False)
     def tidy_undo(self) -> None:
-        """Find out what killed processes left half done, and forget what is too old to be taken back."""
+        """Find out what killed processes left half done, and forget what is too old to be taken back or looked at."""
+        from specchat.rewrite.refused import RefusedStore
+
         try:
             store = _store()
             store.settle()
             store.prune()
+            RefusedStore(refused_folder()).prune()
+            if unfinished_folder().is_dir():  # else the engine is not loaded for it
+                from specchat.rewrite.unfinished import UnfinishedStore
+
+                UnfinishedStore(unfinished_folder()).prune()
         except Exception as error:
             self._say(f"the copies to undo with could not be tidied: {in_one_line(error)}", "warning")
 

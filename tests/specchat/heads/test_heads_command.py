@@ -240,6 +240,7 @@ def test_a_head_comes_back_as_it_was_saved_up_to_half_precision(own: Path, model
     assert said == about
     assert np.array_equal(again.output, head.output)
     assert np.array_equal(again.ids, head.ids)
+    assert again.accuracy == about.accuracy
 
 
 def test_a_head_of_another_file_of_the_same_name_is_left_out_with_a_notice(own: Path, model: Path) -> None:
@@ -253,7 +254,9 @@ def test_a_head_of_another_file_of_the_same_name_is_left_out_with_a_notice(own: 
     engines.close()
 
 
-@pytest.mark.parametrize("fault", ["cut", "flipped", "shape", "nan", "header", "objects", "missing", "scales"])
+@pytest.mark.parametrize(
+    "fault", ["cut", "flipped", "shape", "nan", "header", "objects", "missing", "scales", "accuracy"]
+)
 def test_a_broken_file_gives_one_line_and_never_a_head(fault: str, own: Path, model: Path) -> None:
     train(model)
     path = head_file(own)
@@ -276,7 +279,11 @@ def test_a_broken_file_gives_one_line_and_never_a_head(fault: str, own: Path, mo
         elif fault == "objects":
             arrays["ids"] = np.array([{}], dtype=object)
         else:
-            said |= {"n_hidden": 10**9} if fault == "header" else {"feature_scale": -1.0}
+            said |= {
+                "header": {"n_hidden": 10**9},
+                "scales": {"feature_scale": -1.0},
+                "accuracy": {"accuracy": [float("nan"), 0.1]},
+            }[fault]
             arrays["about"] = np.frombuffer(json.dumps(said).encode(), dtype=np.uint8)
         if fault == "objects":
             np.savez(path, **arrays)

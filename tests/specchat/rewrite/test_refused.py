@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,20 @@ def test_what_the_user_chose_is_kept_when_the_file_changed_meanwhile(shell: Shel
     assert done.code == 7
     assert path.read_text() == "other\n"
     assert kept(done).read_text() == TEXT.replace("line 40 of", "inserted\nline 40 of")
+
+
+def test_what_no_yes_can_write_is_not_said_to_be_taken_by_force(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put("a.txt", "one\n")
+    editor = put("editor.py", "import sys\nopen(sys.argv[1], 'w').close()\n")
+    monkeypatch.setenv("VISUAL", f"{sys.executable} {editor.absolute()}")
+    shell.model.script = edited(lambda text: text.replace("one", "two"))
+
+    done = shell("rewrite", "a.txt", "do it", stdin=b"e\n", terminal=True)
+
+    assert done.code == 5
+    assert "nothing is left of the file" in done.err
+    assert "--force" not in done.err
+    assert path.read_text() == "one\n"
 
 
 def test_only_the_last_ones_are_kept_and_for_a_month(shell: Shell) -> None:
