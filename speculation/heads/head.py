@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from speculation.heads.network import Matrix, Weights, forward
+from speculation.heads.network import Matrix, Weights, forward, product
 from speculation.types import Logits, Row, Tokens
 
 
@@ -102,5 +102,5 @@ class Rollout:
             places = np.array([head.places.get(token, -1) for token in tokens], dtype=np.int32)
             features, _ = forward(head.networks[0], head.inputs(self._features[list(at)], places))
             self._features = features
-        rows: Logits = features @ head.output.T
+        rows: Logits = product(features, head.output.T)
         return rows

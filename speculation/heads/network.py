@@ -18,6 +18,7 @@ Weights = Mapping[str, Matrix]
 
 BLOCKS = 2
 _EXPANSION = 2  # of a block's inner width over the stream's
+_FEW = 16  # rows, which a guess has; a batch of training has more
 _SMALL = 1e-6  # added to a mean square before its root
 
 
@@ -66,18 +67,31 @@ def fresh(n_in: int, width: int, n_features: int, rng: Generator) -> dict[str, M
     }
 
 
+def product(rows: Matrix, weights: Matrix) -> Matrix:
+    """rows (n, k) times weights (k, d).
+
+    Few rows are multiplied in this thread: those of a numpy with a BLAS of its own wait for cores that the engine's
+    threads still turn on, and the engine's next step then waits for them.
+    """
+    if len(rows) > _FEW:
+        return rows @ weights
+    found: Matrix = np.einsum("nk,kd->nd", rows, weights)
+    return found
+
+
 def forward(weights: Weights, x: Matrix) -> tuple[Matrix, Trace]:
     """The features (n, n_features) that come out for x (n, n_in)."""
-    stream = x @ weights["enter"]
+    stream = product(x, weights["enter"])
     blocks = []
     for i in range(BLOCKS):
         norm = _normed(stream)
-        gate, up = norm.y @ weights[f"gate{i}"], norm.y @ weights[f"up{i}"]
+        gate, up = product(norm.y, weights[f"gate{i}"]), product(norm.y, weights[f"up{i}"])
         opened = 1.0 / (1.0 + np.exp(-gate))
-        stream = stream + (gate * opened * up) @ weights[f"down{i}"]
+        stream = stream + product(gate * opened * up, weights[f"down{i}"])
         blocks.append(_Block(norm, gate, up, opened))
     last = _normed(stream)
-    return x @ weights["skip"] + last.y @ weights["leave"], Trace(x, tuple(blocks), last)
+    features = product(x, weights["skip"]) + product(last.y, weights["leave"])
+    return features, Trace(x, tuple(blocks), last)
 
 
 def backward(weights: Weights, trace: Trace, slope: Matrix) -> dict[str, Matrix]:
