@@ -86,8 +86,9 @@ def forward(weights: Weights, x: Matrix) -> tuple[Matrix, Trace]:
     for i in range(BLOCKS):
         norm = _normed(stream)
         gate, up = product(norm.y, weights[f"gate{i}"]), product(norm.y, weights[f"up{i}"])
-        opened = 1.0 / (1.0 + np.exp(-gate))
-        stream = stream + product(gate * opened * up, weights[f"down{i}"])
+        opened: Matrix = np.float32(1.0) / (np.float32(1.0) + np.exp(-gate))
+        inner: Matrix = gate * opened * up
+        stream = stream + product(inner, weights[f"down{i}"])
         blocks.append(_Block(norm, gate, up, opened))
     last = _normed(stream)
     features = product(x, weights["skip"]) + product(last.y, weights["leave"])
