@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from speculation.accept import Rule
 from speculation.confidence import Confidence
 from speculation.context import Context, common_prefix
 from speculation.guessers.base import KeepOn
-from speculation.guessers.drafting import Drafting
+from speculation.guessers.drafting import Drafting, DraftsAtAPrice
 from speculation.guessers.listening import Heard, heard
 from speculation.sampling import SamplingConfig
 from speculation.types import Draft, Model, Row, Tokens
@@ -19,7 +19,7 @@ _READ_AT_ONCE = 128  # tokens of a prompt,
 _HEARD_AT_ONCE = 32  # and of a text that is listened to, between two looks whether that is still wanted
 
 
-class DraftModel:
+class DraftModel(DraftsAtAPrice):
     """Guesses with a model whose vocabulary fits the target's (see `vocabulary.why_incompatible`)."""
 
     name = "draft"
@@ -35,18 +35,6 @@ class DraftModel:
     def confidence(self) -> Confidence:
         """How far the model's belief in its tokens can be trusted."""
         return self._drafting.confidence
-
-    @property
-    def sampling(self) -> SamplingConfig:
-        """How the target's rows are cut, which the model's are too."""
-        return self._drafting.sampling
-
-    @sampling.setter
-    def sampling(self, sampling: SamplingConfig) -> None:
-        self._drafting.sampling = sampling
-
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
-        return ()  # a guess of this kind has its price
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         """Up to k tokens drawn as the rule wants; empty when the context does not fit this model."""

@@ -205,3 +205,21 @@ class Drafting:
 
     def _name(self, column: int) -> int:
         return int(column) if self._ids is None else int(self._ids[column])
+
+
+class DraftsAtAPrice:
+    """What guessers have in common whose tokens take time: nothing to show for free, and rows cut as the target's."""
+
+    _drafting: Drafting
+
+    @property
+    def sampling(self) -> SamplingConfig:
+        """How the target's rows are cut, and with them those of this guesser."""
+        return self._drafting.sampling
+
+    @sampling.setter
+    def sampling(self, sampling: SamplingConfig) -> None:
+        self._drafting.sampling = sampling
+
+    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+        return ()

@@ -7,13 +7,13 @@ state for the feature, and forgets such entries before it reads on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from speculation.accept import Rule
 from speculation.context import Context, common_prefix
 from speculation.guessers.base import KeepOn
-from speculation.guessers.drafting import Drafting
+from speculation.guessers.drafting import Drafting, DraftsAtAPrice
 from speculation.sampling import SamplingConfig
 from speculation.types import Draft, Row, Tokens
 
@@ -59,7 +59,7 @@ class FeatureHead(Protocol):
         ...
 
 
-class Eagle3:
+class Eagle3(DraftsAtAPrice):
     """Guesses with a head that was trained for the target."""
 
     name = "eagle3"
@@ -72,15 +72,6 @@ class Eagle3:
         self._first = 0  # the position of the first of them
         self._token_s: float | None = None
 
-    @property
-    def sampling(self) -> SamplingConfig:
-        """How the target's rows are cut, which the head's are too."""
-        return self._drafting.sampling
-
-    @sampling.setter
-    def sampling(self, sampling: SamplingConfig) -> None:
-        self._drafting.sampling = sampling
-
     def token_s(self, clock: Callable[[], float]) -> float:
         """Seconds of a token, as the fastest of a few tries has it: other load only ever adds."""
         if self._token_s is None:
@@ -92,9 +83,6 @@ class Eagle3:
                 tries.append(clock() - started)
             self._token_s = min(tries)
         return self._token_s
-
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
-        return ()  # a guess of this kind has its price
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         """Up to k tokens drawn as the rule wants; empty where the last position but one has no feature."""

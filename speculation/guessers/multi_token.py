@@ -6,7 +6,7 @@ guess that goes further takes their own state for the one that the model has not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from speculation.accept import Rule
 from speculation.context import Context, common_prefix
 from speculation.guessers.base import KeepOn
-from speculation.guessers.drafting import Drafting
+from speculation.guessers.drafting import Drafting, DraftsAtAPrice
 from speculation.sampling import SamplingConfig
 from speculation.trail import Trail
 from speculation.types import Draft, Logits, Row, Tokens
@@ -46,7 +46,7 @@ class NextLayers(Protocol):
         ...
 
 
-class MultiToken:
+class MultiToken(DraftsAtAPrice):
     """Guesses with the layers that the target's own file brings."""
 
     name = "mtp"
@@ -61,15 +61,6 @@ class MultiToken:
         self._state: Row = np.zeros(layers.n_hidden, dtype=np.float32)  # behind the last of them
         self._token_s: float | None = None
 
-    @property
-    def sampling(self) -> SamplingConfig:
-        """How the target's rows are cut, which the layers' are too."""
-        return self._drafting.sampling
-
-    @sampling.setter
-    def sampling(self, sampling: SamplingConfig) -> None:
-        self._drafting.sampling = sampling
-
     def token_s(self, clock: Callable[[], float]) -> float:
         """Seconds of a token, as the fastest of a few tries has it: other load only ever adds."""
         if self._token_s is None:
@@ -83,9 +74,6 @@ class MultiToken:
             self._layers.rewind(0)
             self._token_s = min(tries)
         return self._token_s
-
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
-        return ()  # a guess of this kind has its price
 
     def read_along(self, tokens: Tokens) -> None:
         """Take up a prompt as far as the target has read it."""

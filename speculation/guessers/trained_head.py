@@ -6,13 +6,13 @@ there is none, so it sits out one step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from speculation.accept import Rule
 from speculation.context import Bookmark, Context
 from speculation.guessers.base import Checked, KeepOn
-from speculation.guessers.drafting import Drafting
+from speculation.guessers.drafting import Drafting, DraftsAtAPrice
 from speculation.heads.head import Head, Rollout
 from speculation.sampling import SamplingConfig
 from speculation.types import Draft, Row, ShowsHidden
@@ -38,7 +38,7 @@ class _Seen:
         )
 
 
-class TrainedHead:
+class TrainedHead(DraftsAtAPrice):
     """Guesses with a head that belongs to the target."""
 
     def __init__(self, head: Head, target: ShowsHidden, sampling: SamplingConfig, min_p: float = 0.0) -> None:
@@ -50,15 +50,6 @@ class TrainedHead:
         self._seen: _Seen | None = None
         self._token_s: float | None = None
 
-    @property
-    def sampling(self) -> SamplingConfig:
-        """How the target's rows are cut, which the head's are too."""
-        return self._drafting.sampling
-
-    @sampling.setter
-    def sampling(self, sampling: SamplingConfig) -> None:
-        self._drafting.sampling = sampling
-
     def token_s(self, clock: Callable[[], float]) -> float:
         """Seconds of a token, as the fastest of a few tries has it: other load only ever adds."""
         if self._token_s is None:
@@ -69,9 +60,6 @@ class TrainedHead:
                 tries.append(clock() - started)
             self._token_s = min(tries)
         return self._token_s
-
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
-        return ()  # a guess of this kind has its price
 
     def knows(self, context: Context) -> bool:
         """Whether there is a state to guess from."""

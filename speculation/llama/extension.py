@@ -32,45 +32,42 @@ def symbol(names: Sequence[str], restype: Any, argtypes: Sequence[Any]) -> Calla
 
 def next_state_calls() -> Calls | None:
     """Show the states that the next token is guessed from: (context, whether, whether only of rows), (context)."""
-    show = symbol(
+    return _both(
         (
             "llama_set_embeddings_nextn",
             "_Z26llama_set_embeddings_nextnP13llama_contextbb",
             "?llama_set_embeddings_nextn@@YAXPEAUllama_context@@_N1@Z",
         ),
-        None,
         (_CONTEXT, ctypes.c_bool, ctypes.c_bool),
-    )
-    shown = symbol(
         (
             "llama_get_embeddings_nextn",
             "_Z26llama_get_embeddings_nextnP13llama_context",
             "?llama_get_embeddings_nextn@@YAPEAMPEAUllama_context@@@Z",
         ),
-        NUMBERS,
         (_CONTEXT,),
     )
-    return None if show is None or shown is None else (show, shown)
 
 
 def layer_input_calls() -> Calls | None:
     """Show what a layer is given: (context, layer, whether), (context, layer); each aborts where a model cannot."""
-    show = symbol(
+    return _both(
         (
             "llama_set_embeddings_layer_inp",
             "_Z30llama_set_embeddings_layer_inpP13llama_contextjb",
             "?llama_set_embeddings_layer_inp@@YAXPEAUllama_context@@I_N@Z",
         ),
-        None,
         (_CONTEXT, ctypes.c_uint32, ctypes.c_bool),
-    )
-    shown = symbol(
         (
             "llama_get_embeddings_layer_inp",
             "_Z30llama_get_embeddings_layer_inpP13llama_contextj",
             "?llama_get_embeddings_layer_inp@@YAPEAMPEAUllama_context@@I@Z",
         ),
-        NUMBERS,
         (_CONTEXT, ctypes.c_uint32),
     )
+
+
+def _both(
+    show_names: Sequence[str], show_types: Sequence[Any], shown_names: Sequence[str], shown_types: Sequence[Any]
+) -> Calls | None:
+    show, shown = symbol(show_names, None, show_types), symbol(shown_names, NUMBERS, shown_types)
     return None if show is None or shown is None else (show, shown)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from speculation.llama import states
 from speculation.llama.branches import Branches
 from speculation.llama.handles import Handles
 from speculation.llama.log import EngineLog
+from speculation.llama.stoppable import STOPPED, decode
 from speculation.llama.weights import LlamaWeights
 from speculation.trail import Trail
 from speculation.types import (
@@ -255,12 +255,8 @@ class LlamaModel(Handles):
         if n_rows:
             self._wanted[n - n_rows : n] = 1
         stoppable = self.interrupt is not None and n >= LONG_FORWARD
-        if stoppable:
-            llama_cpp.llama_set_abort_callback(context, self._abort, ctypes.c_void_p(0))
-        code = llama_cpp.llama_decode(context, self._batch)
-        if stoppable:
-            llama_cpp.llama_set_abort_callback(context, llama_cpp.ggml_abort_callback(), ctypes.c_void_p(0))
-        if code == 2:
+        code = decode(context, self._batch, self._abort if stoppable else None)
+        if code == STOPPED:
             raise Interrupted("reading was stopped")
         if code != 0:
             raise EngineFailure(f"{self.weights.name} refused {n} tokens: {self._log.reason()} (code {code})")

@@ -6,7 +6,6 @@ there is no such layer.
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import llama_cpp
@@ -15,6 +14,7 @@ import numpy as np
 from speculation.llama.extension import NUMBERS, next_state_calls
 from speculation.llama.log import EngineLog
 from speculation.llama.model import CACHE_TYPES, LONG_FORWARD, LlamaModel
+from speculation.llama.stoppable import STOPPED, decode
 from speculation.llama.weights import LlamaWeights
 from speculation.next_layers import tensors_of_next_layer
 from speculation.trail import Trail
@@ -138,12 +138,8 @@ class MultiTokenLayers:
             self._batch.pos[i] = at + i
             self._batch.logits[i] = wanted
         stoppable = n >= LONG_FORWARD
-        if stoppable:
-            llama_cpp.llama_set_abort_callback(context, self._abort, ctypes.c_void_p(0))
-        code = llama_cpp.llama_decode(context, self._batch)
-        if stoppable:
-            llama_cpp.llama_set_abort_callback(context, llama_cpp.ggml_abort_callback(), ctypes.c_void_p(0))
-        if code == 2:
+        code = decode(context, self._batch, self._abort if stoppable else None)
+        if code == STOPPED:
             raise Interrupted("guessing was stopped")
         if code != 0:
             raise EngineFailure(f"the layers that guess refused {n} tokens: {self._log.reason()} (code {code})")
