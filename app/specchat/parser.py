@@ -16,6 +16,7 @@ from specchat.history.options import add_chats
 from specchat.models_options import add_models
 from specchat.paths_options import add_surface
 from specchat.rewrite.options import add_commands
+from specchat.settings.keys import MODES
 from specchat.statistics.options import add_statistics
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ def parser() -> argparse.ArgumentParser:
     )
     model.add_argument("-y", "--yes", action="store_true", help="fetch missing models without asking")
     guess = loading.add_argument_group("guessing; but for --rule typical it never changes the text")
-    guesses = ["auto", "draft", "lookup", "recycling", "eagle", "eagle3", "medusa", "mtp", "off"]
-    guess.add_argument("-g", "--guess", choices=guesses, help="who guesses (auto)")
+    guess.add_argument("-g", "--guess", choices=MODES, help="who guesses (auto)")
     guess.add_argument(
         "--guess-max", type=_or("auto"), metavar="N", help="longest draft of a guesser chosen by hand (auto)"
     )

@@ -207,6 +207,7 @@ class Adaptive:
 def _reason(best: Priced, draft: Draft | None, plain_s: float) -> str:
     if best.k == 0:
         return "no guess is worth its check"
-    matched = draft is not None and draft.match
-    what = f"the last {matched} tokens match" if matched else _NAMES.get(best.guesser, best.guesser)
+    what = _NAMES.get(best.guesser, best.guesser)
+    if draft is not None and draft.match:
+        what = "the last token matches" if draft.match == 1 else f"the last {draft.match} tokens match"
     return f"{what}: {best.tokens:.1f} tokens expected in the time of {best.seconds / plain_s:.1f}"

@@ -8,16 +8,15 @@ state for the feature, and forgets such entries before it reads on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from speculation.accept import Rule
 from speculation.context import Context, common_prefix
 from speculation.guessers.base import KeepOn
-from speculation.guessers.drafting import Drafting, DraftsAtAPrice
+from speculation.guessers.drafting import TRIES, Drafting, DraftsAtAPrice, fastest
 from speculation.sampling import SamplingConfig
 from speculation.types import Draft, Row, Tokens
-
-_TRIES = 4  # of drafting a token, to see what it takes
 
 
 class FeatureHead(Protocol):
@@ -76,23 +75,29 @@ class Eagle3(DraftsAtAPrice):
         """Seconds of a token, as the fastest of a few tries has it: other load only ever adds."""
         if self._token_s is None:
             self._forget(0)
-            tries = []
-            for token in self.head.ids[:_TRIES].tolist():
-                started = clock()
-                self.head.after(token)
-                tries.append(clock() - started)
-            self._token_s = min(tries)
+            tokens = self.head.ids[:TRIES].tolist()
+            self._token_s = fastest(clock, (partial(self.head.after, token) for token in tokens))
         return self._token_s
+
+    def read_along(self, tokens: Tokens) -> None:
+        """Take up a prompt as far as the target has read it, which the first guess then need not."""
+        if 1 < len(tokens) <= self.head.n_ctx and self._knows(tokens, len(tokens)):
+            self._read(tokens, self.head.known.start)
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         """Up to k tokens drawn as the rule wants; empty where the last position but one has no feature."""
-        tokens, known = context.tokens, self.head.known
+        tokens = context.tokens
         self._drafting.learn(tokens)
         k = min(k, self.head.n_ctx - len(tokens))
-        if k <= 0 or len(known) == 0 or known.stop != len(tokens) - 1 or int(tokens.max()) >= self.head.n_vocab:
+        if k <= 0 or not self._knows(tokens, len(tokens) - 1):
             return Draft(self.name)
-        row = self._read(tokens, known.start)
+        row = self._read(tokens, self.head.known.start)
         return self._drafting.draft(context, k, rule, keep_on, row, self.head.after)
+
+    def _knows(self, tokens: Tokens, read: int) -> bool:
+        """Whether the target's last features are those of tokens[:read], and all of these can be given to the head."""
+        known = self.head.known
+        return len(known) > 0 and known.stop == read and int(tokens.max()) < self.head.n_vocab
 
     def _read(self, tokens: Tokens, start: int) -> Row:
         """Bring the head to the end of `tokens`, whatever happened since the last call; the row after the last of them.

@@ -7,6 +7,7 @@ guess that goes further takes their own state for the one that the model has not
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -14,12 +15,10 @@ import numpy as np
 from speculation.accept import Rule
 from speculation.context import Context, common_prefix
 from speculation.guessers.base import KeepOn
-from speculation.guessers.drafting import Drafting, DraftsAtAPrice
+from speculation.guessers.drafting import TRIES, Drafting, DraftsAtAPrice, fastest
 from speculation.sampling import SamplingConfig
 from speculation.trail import Trail
 from speculation.types import Draft, Logits, Row, Tokens
-
-_TRIES = 4  # of guessing a token, to see what it takes
 
 
 class NextLayers(Protocol):
@@ -66,13 +65,10 @@ class MultiToken(DraftsAtAPrice):
         if self._token_s is None:
             self._forget()
             self._layers.rewind(0)
-            tries = []
-            for at in range(_TRIES):
-                started = clock()
-                self._layers.guess(at, at % self._layers.n_vocab, np.zeros(self._layers.n_hidden, dtype=np.float32))
-                tries.append(clock() - started)
+            state = np.zeros(self._layers.n_hidden, dtype=np.float32)
+            tries = (partial(self._layers.guess, at, at % self._layers.n_vocab, state) for at in range(TRIES))
+            self._token_s = fastest(clock, tries)
             self._layers.rewind(0)
-            self._token_s = min(tries)
         return self._token_s
 
     def read_along(self, tokens: Tokens) -> None:

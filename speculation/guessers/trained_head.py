@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from speculation.accept import Rule
 from speculation.context import Bookmark, Context
 from speculation.guessers.base import Checked, KeepOn
-from speculation.guessers.drafting import Drafting, DraftsAtAPrice
+from speculation.guessers.drafting import TRIES, Drafting, DraftsAtAPrice, fastest
 from speculation.heads.head import Head, Rollout
 from speculation.sampling import SamplingConfig
 from speculation.types import Draft, Row, ShowsHidden
-
-_TRIES = 4  # of drafting a token, to see what it takes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,13 +52,12 @@ class TrainedHead(DraftsAtAPrice):
     def token_s(self, clock: Callable[[], float]) -> float:
         """Seconds of a token, as the fastest of a few tries has it: other load only ever adds."""
         if self._token_s is None:
-            tries = []
-            for token in self.head.ids[:_TRIES].tolist():
-                started = clock()
-                Rollout(self.head, self.head.output[0]).behind([0], [token])
-                tries.append(clock() - started)
-            self._token_s = min(tries)
+            tokens = self.head.ids[:TRIES].tolist()
+            self._token_s = fastest(clock, (partial(self._try, token) for token in tokens))
         return self._token_s
+
+    def _try(self, token: int) -> None:
+        Rollout(self.head, self.head.output[0]).behind([0], [token])
 
     def knows(self, context: Context) -> bool:
         """Whether there is a state to guess from."""

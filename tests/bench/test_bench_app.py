@@ -30,7 +30,7 @@ from specchat.opening import reply_settings_of
 from specchat.session import ChatSession, Reply
 from specchat.settings import GuessSettings, SamplingSettings, Settings, SettingsFile
 from specchat.tui.app import SpecchatApp
-from specchat.tui.engine_thread import Wanted
+from specchat.tui.seat import Wanted
 from specchat.tui.start import Start
 from specchat.tui.widgets.prompt import Prompt
 from speculation.llama import EngineLog

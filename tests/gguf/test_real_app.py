@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 from specchat.chat import Turn
 from specchat.settings import ContextSettings, GuessSettings, SamplingSettings, Settings, SettingsFile
 from specchat.tui.app import SpecchatApp
-from specchat.tui.engine_thread import Wanted
 from specchat.tui.messages import Grew
+from specchat.tui.seat import Wanted
 from specchat.tui.start import Start
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.settings_panel import SettingsPanel

@@ -21,7 +21,7 @@ from specchat.settings import ContextSettings, GuessSettings, SamplingSettings, 
 from specchat.states import StateFiles
 from specchat.talk import Talk
 from specchat.tui.app import SpecchatApp
-from specchat.tui.engine_thread import Wanted
+from specchat.tui.seat import Wanted
 from specchat.tui.start import Start
 from specchat.tui.widgets.prompt import Prompt
 from speculation.llama import EngineLog, LlamaModel

@@ -141,7 +141,7 @@ import asyncio, sys
 from pathlib import Path
 from specchat.settings import ContextSettings, SamplingSettings, Settings, SettingsFile
 from specchat.tui.app import SpecchatApp
-from specchat.tui.engine_thread import Wanted
+from specchat.tui.seat import Wanted
 from specchat.tui.start import Start
 from specchat.tui.widgets.prompt import Prompt
 

@@ -51,6 +51,16 @@ def test_a_head_that_is_its_target_is_right_from_the_first_step_on_and_reads_eac
     assert head.entries == 150 + 50 - 1 - 5 + 10 * 3
 
 
+def test_a_prompt_is_taken_up_while_the_target_reads_it_not_by_the_first_guess() -> None:
+    target = HistoryModel(N_VOCAB, 1)
+    head = HistoryFeatures(target)
+    engine = engine_with(target, head)
+
+    read(engine, [1, 2, 3] * 100)
+
+    assert head.entries == 300 - 1 - 1  # the target leaves the last token to its first step, an entry needs the next
+
+
 @given(
     turns=st.lists(
         st.tuples(st.sampled_from(["eagle3", "bushy", "plain"]), st.integers(0, 6), st.integers(0, 30)), min_size=2

@@ -17,8 +17,9 @@ from specchat.provenance import Author, Origin, Span
 from specchat.session import Checked, Reply
 from specchat.settings import Settings, SettingsFile
 from specchat.tui.app import SpecchatApp
-from specchat.tui.engine_thread import EngineThread, Wanted
+from specchat.tui.engine_thread import EngineThread
 from specchat.tui.messages import CheckEnded, Ended, Figures, Grew, Loaded, ModelReady, ReadingShown, Refused
+from specchat.tui.seat import Wanted
 from specchat.tui.start import Start
 from specchat.tui.streaming import Request
 from speculation.controllers.base import Plan, Priced

@@ -15,9 +15,10 @@ from specchat.session import ReplySettings
 from specchat.shelf import Shelf
 from specchat.tui.app import SpecchatApp
 from specchat.tui.drafts import draft_choices
-from specchat.tui.engine_thread import EngineThread, Wanted
+from specchat.tui.engine_thread import EngineThread
 from specchat.tui.messages import ModelReady, Trouble
 from specchat.tui.screens.models import ModelScreen
+from specchat.tui.seat import Wanted
 from tests.gguf import tiny
 from tests.tui.scripted import LOADED, app_on
 from tests.tui.test_app import drive

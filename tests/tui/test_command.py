@@ -16,9 +16,9 @@ from specchat.settings import GuessSettings, SamplingSettings, Settings, Setting
 from specchat.settings.keys import Place
 from specchat.settings.layers import Origin, Source
 from specchat.tui.app import SpecchatApp
-from specchat.tui.engine_thread import Wanted
 from specchat.tui.messages import LoadProgress, ModelMissing, ModelReady, Trouble
 from specchat.tui.screens.models import ModelScreen
+from specchat.tui.seat import Wanted
 from specchat.tui.start import Start, carried
 from tests.tui.scripted import LOADED, Script, ScriptedEngine, app_on, engine_of, words
 from tests.tui.test_app import ask, drive
@@ -103,6 +103,42 @@ def test_a_flag_is_never_written_into_the_file(tmp_path: Path) -> None:
     kept = SettingsFile(tmp_path / "config.toml").load()
     assert kept.view.tint == "token"
     assert kept.sampling.temperature == 0.7
+
+
+def test_a_guesser_that_cannot_be_had_is_not_kept_for_the_next_start(tmp_path: Path) -> None:
+    app, file = app_on(tmp_path), SettingsFile(tmp_path / "config.toml")
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        app.engine._post(ModelReady(replace(LOADED, name="one")))
+        await pilot.pause()
+        await ask(pilot, "/guess lookup")
+        await ask(pilot, "/guess draft")
+        assert file.load().target("one").guess == "draft"
+        app.engine._post(Trouble("guess lookup as before: no draft is here", guess="lookup"))
+        await pilot.pause()
+        assert app.settings.guess.mode == file.load().guess.mode == "lookup"
+        assert app.settings.target("one").guess == file.load().target("one").guess == "lookup"
+
+    drive(app, keys)
+
+
+def test_a_guesser_of_a_flag_that_cannot_be_had_changes_nothing_in_the_file(tmp_path: Path) -> None:
+    flagged = replace(Settings(), guess=GuessSettings("draft"))
+    stored, file = replace(Settings(), guess=GuessSettings("lookup")), SettingsFile(tmp_path / "config.toml")
+    file.save(stored)
+    app = SpecchatApp(
+        Start(flagged, stored, file, Wanted()),
+        engine=lambda post, settings: ScriptedEngine(post, settings, Script()),
+        folder=tmp_path,
+    )
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        app.engine._post(Trouble("guess auto as before: no draft is here", guess="auto"))
+        await pilot.pause()
+        assert app.settings.guess.mode == "auto"
+        assert file.load().guess.mode == "lookup"
+
+    drive(app, keys)
 
 
 def test_the_draft_that_was_chosen_for_a_model_is_loaded_with_it(tmp_path: Path) -> None:

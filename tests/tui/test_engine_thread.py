@@ -16,9 +16,10 @@ from specchat.conversation import Role
 from specchat.dialogue import Dialogue
 from specchat.provenance import Author
 from specchat.session import ReplySettings
-from specchat.tui.engine_thread import EngineThread, Wanted
+from specchat.tui.engine_thread import EngineThread
 from specchat.tui.messages import CheckEnded, Ended, Figures, Grew, LoadProgress, ModelReady, Refused, Trouble
 from specchat.tui.rewrite_messages import RewriteFailed
+from specchat.tui.seat import Wanted
 from specchat.tui.streaming import Request
 from speculation.sampling import GREEDY
 from speculation.types import PLAIN
@@ -314,7 +315,7 @@ def test_a_draft_model_listens_in_pauses_until_the_engine_is_wanted(
 ) -> None:
     engine.load(wanted(files["target"]))
     posts.until(ModelReady)
-    session, begun, ended = engine._here, threading.Event(), threading.Event()
+    session, begun, ended = engine._seat.here, threading.Event(), threading.Event()
     assert session is not None
 
     def shadow() -> Iterator[int]:
@@ -351,7 +352,7 @@ def test_an_idle_draft_model_has_read_the_reply_when_the_next_question_comes(
     posts.until(ModelReady)
     engine.write(asked()[1])
     posts.until(Ended)
-    session, done = engine._here, threading.Event()
+    session, done = engine._seat.here, threading.Event()
     assert session is not None
     assert session.engines.draft is not None
     real = session.shadow

@@ -18,11 +18,11 @@ from specchat.settings import Settings, SettingsFile
 from specchat.settings.endpoints import Endpoint, checked_url
 from specchat.tui.app import SpecchatApp
 from specchat.tui.command import endpoint_of
-from specchat.tui.engine_thread import Wanted
 from specchat.tui.notes import remote_mark, title_line
 from specchat.tui.screens.models import ModelScreen
 from specchat.tui.screens.review import ReviewScreen
 from specchat.tui.screens.rewriting import RewritingScreen
+from specchat.tui.seat import Wanted
 from specchat.tui.start import Start
 from specchat.tui.widgets.status import Status
 from tests.specchat.remote.chat_server import (

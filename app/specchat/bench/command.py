@@ -25,6 +25,7 @@ from specchat.loading import Engines
 from specchat.opening import load_draft, open_here
 from specchat.reply import OWN
 from specchat.session import Guess, ReplySettings
+from specchat.settings.keys import MODES
 from specchat.shelf import Shelf
 from speculation.sampling import GREEDY
 
@@ -84,7 +85,7 @@ def parsed(text: str) -> Callable[[Sequence[Cell]], bool]:
     if text == "identical":
         return lambda cells: all(c.difference is None or c.difference.gap < NEAR_TIE for c in cells)
     found = re.fullmatch(
-        r"(?:([\w -]+)\.)?(auto|draft|lookup|recycling|eagle|eagle3|medusa|mtp|off)\.(\w+)\s*(>=|<=|>|<)\s*(-?[\d.]+)",
+        rf"(?:([\w -]+)\.)?({'|'.join(MODES)})\.(\w+)\s*(>=|<=|>|<)\s*(-?[\d.]+)",
         text.strip(),
     )
     if found is None or found[3] not in _FIGURES:

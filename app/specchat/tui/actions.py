@@ -41,6 +41,7 @@ class Actions(App[None]):
     _chat: ChatView
     _file: SettingsFile
     _stored: Settings  # as the file has them
+    _chosen: tuple[Settings, Settings, Settings] | None = None  # settings with another guesser; and both before
 
     @property
     def chat_view(self) -> ChatView:
@@ -61,17 +62,34 @@ class Actions(App[None]):
             if settings.guess.draft != before.guess.draft:  # else it may be that of another model
                 remembered = replace(remembered, draft=settings.guess.draft)
             self.settings = settings = settings.remembering(self.loaded.name, remembered)
-        try:
-            self._stored = carried(before, settings, self._stored)
-            self._file.save(self._stored)
-        except (Refusal, OSError) as error:
-            self.tell(f"not saved: {error}", "warning")
+        stored, self._stored = self._stored, carried(before, settings, self._stored)
+        self._save()
+        if settings.guess.mode != before.guess.mode:
+            self._chosen = settings, before, stored
         self.take(settings)
         if here and settings.guess.draft != before.guess.draft and settings.guess.draft != "auto":
             self.engine.load_draft(settings.guess.draft)
         if settings.system != before.system:
             self.chat_view.chat.system = settings.system
             self.chat_view.post_message(ChatView.Changed())
+
+    def guess_as_before(self, mode: str) -> None:
+        """The guesser that was chosen cannot be had: neither is it kept, or the next start would want it."""
+        chosen, self._chosen = self._chosen, None
+        failed = self.settings.guess.mode
+        self.settings = replace(self.settings, guess=replace(self.settings.guess, mode=mode))
+        if chosen is not None and chosen[0].guess.mode == failed:
+            _, before, stored = chosen
+            self.settings = replace(self.settings, targets=before.targets)
+            guess = replace(self._stored.guess, mode=stored.guess.mode)
+            self._stored = replace(self._stored, guess=guess, targets=stored.targets)
+            self._save()
+
+    def _save(self) -> None:
+        try:
+            self._file.save(self._stored)
+        except (Refusal, OSError) as error:
+            self.tell(f"not saved: {error}", "warning")
 
     async def run_command(self, text: str) -> bool:
         """Do a slash command; False leaves it in the prompt."""

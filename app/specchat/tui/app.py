@@ -20,12 +20,13 @@ from specchat.history.keeper import Keeper
 from specchat.live import Live
 from specchat.settings import Settings
 from specchat.tui.chat_actions import ChatActions
-from specchat.tui.engine_thread import EngineThread, Wanted
+from specchat.tui.engine_thread import EngineThread
 from specchat.tui.messages import Figures, Loaded, LoadProgress, ModelMissing, ModelReady, NotKept, Trouble
 from specchat.tui.model_actions import ModelActions
 from specchat.tui.notes import Look, remote_mark, title_line
 from specchat.tui.rendering import theme_colours
 from specchat.tui.rewriting import RewriteActions
+from specchat.tui.seat import Wanted
 from specchat.tui.start import Start
 from specchat.tui.widgets.chat_view import ChatView
 from specchat.tui.widgets.composer import Composer
@@ -201,7 +202,7 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
     def _trouble(self, message: Trouble) -> None:
         self.tell(message.text, "error")
         if message.guess:
-            self.settings = replace(self.settings, guess=replace(self.settings.guess, mode=message.guess))
+            self.guess_as_before(message.guess)
         if message.fatal_to:
             self.loaded = None
             self._redraw()

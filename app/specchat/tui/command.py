@@ -15,7 +15,7 @@ from specchat.settings import SettingsFile
 from specchat.settings.endpoints import Endpoint, api_key, find_endpoint, load_endpoints
 from specchat.settings.reading import Chosen
 from specchat.tui.app import SpecchatApp
-from specchat.tui.engine_thread import Wanted
+from specchat.tui.seat import Wanted
 from specchat.tui.start import Start
 
 

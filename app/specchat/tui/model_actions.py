@@ -12,9 +12,9 @@ from specchat.console import printable
 from specchat.errors import Refusal
 from specchat.history.keeper import Keeper
 from specchat.tui.actions import Actions
-from specchat.tui.engine_thread import Wanted
 from specchat.tui.fetches import Fetches, State, in_short
 from specchat.tui.messages import FetchMoved, Heard, Loaded, Noticed, TryEnded, TryMoved
+from specchat.tui.seat import Wanted
 from specchat.tui.server_figures import server_rows
 from specchat.tui.widgets.panel import SpeculationPanel
 from specchat.tui.widgets.status import Status

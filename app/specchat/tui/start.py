@@ -10,7 +10,7 @@ from typing import Any
 from specchat.settings import Settings, SettingsFile
 from specchat.settings.keys import Place
 from specchat.settings.layers import Origin, Source
-from specchat.tui.engine_thread import Wanted
+from specchat.tui.seat import Wanted
 
 
 def carried(before: Any, after: Any, stored: Any) -> Any:
