@@ -78,6 +78,9 @@ class LivePrices:
 
     def __init__(self, table: CostTable) -> None:
         self._table = table
+        edges = {edge + beyond for edge in _BUCKETS for beyond in (0, 1)}  # corrections change there
+        rows = sorted(n for n in edges | set(table.seconds) if n > 1)
+        self._knots = [(n - 1, bisect_left(_BUCKETS, n), table.forward_s(n)) for n in rows]  # guesses, and their check
         self._steps = 0
         self._all: deque[float] = deque(maxlen=_RECENT)  # observed / predicted
         self._own: dict[int, deque[float]] = {}  # the same, by bucket
@@ -92,11 +95,27 @@ class LivePrices:
         """Seconds of a forward of n rows, as things are now."""
         seconds = self._now.get(n_rows)
         if seconds is None:
-            common = self._factor.get(-1, 1.0)
-            unseen = max(common, min(1.0, common / _MEMORY_ALONE))
-            factor = self._factor.get(bisect_left(_BUCKETS, n_rows), unseen)
+            factor = self._factor.get(bisect_left(_BUCKETS, n_rows), self._factor_unseen)
             seconds = self._now[n_rows] = self._table_s(n_rows) * factor
         return seconds
+
+    def least_chance(self, most: int) -> float:
+        """Below which chance of its first token no guess of up to so many tokens can be worth its check.
+
+        Every token's chance to be accepted is at most the first one's, and time is linear between knots.
+        """
+        plain_s, unseen, factors = self.forward_s(1), self._factor_unseen, self._factor
+        least = self.forward_s(most + 1) / (plain_s * most) - 1.0 / most
+        for k, bucket, seconds in self._knots:  # this runs at every step
+            if k >= most:
+                break
+            least = min(least, (seconds * factors.get(bucket, unseen) / plain_s - 1.0) / k)
+        return least
+
+    @property
+    def _factor_unseen(self) -> float:
+        common = self._factor.get(-1, 1.0)
+        return max(common, min(1.0, common / _MEMORY_ALONE))
 
     @property
     def plain_is_doubtful(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Protocol
 from speculation.accept import Rule
 from speculation.context import Context, common_prefix, recent
 from speculation.controllers.base import Controller, Plan
-from speculation.guessers.base import Chains, Checked, Guesser, ReadsAlong, Watches
+from speculation.guessers.base import Chains, Checked, Guesser, reads_along, watches
 from speculation.sampling import SamplingConfig, distribution, probabilities
 from speculation.types import (
     PLAIN,
@@ -29,6 +29,7 @@ from speculation.types import (
     Step,
     Tokens,
     TreeModel,
+    grows_trees,
 )
 
 
@@ -133,8 +134,8 @@ class Engine:
             at = self.target.n_past
             self.target.forward(prompt[at : at + min(left, self._read_at_once)], n_rows=0)
             for guesser in self.guessers.values():
-                if isinstance(guesser, ReadsAlong):
-                    guesser.read_along(prompt[: self.target.n_past])
+                if reads_along(guesser):
+                    guesser.read_along(self.context, self.target.n_past)
             yield Reading(self.target.n_past - reused, total, reused, self._clock() - started)
 
     def steps(self, *, limit: int, ends: Ends) -> Iterator[Step]:
@@ -186,7 +187,7 @@ class Engine:
                 doubt = probabilities(rows[end + 1], [draft.tokens[rejected], verdict.token]).tolist()
             kept, finish = ends.feed(emitted) or (len(emitted), None)
             for guesser in self.guessers.values():
-                if isinstance(guesser, Watches):
+                if watches(guesser):
                     guesser.watch(self.context, Checked(draft, rows, path, emitted))
             if draft.parents is not None:
                 self._trees.keep(path)
@@ -223,12 +224,13 @@ class Engine:
 
     @property
     def _trees(self) -> TreeModel:
-        assert isinstance(self.target, TreeModel)
-        return self.target
+        target = self.target
+        assert grows_trees(target)
+        return target
 
     @property
     def _judges_trees(self) -> bool:
-        return isinstance(self.target, TreeModel) and self.target.can_tree and self.rule.judges_trees
+        return self.rule.judges_trees and grows_trees(self.target) and self.target.can_tree
 
     def _draft(self, plan: Plan, guessers: Mapping[str, Guesser], room: int) -> Draft:
         k = min(plan.k, room)

@@ -257,7 +257,7 @@ class ScriptedGuesser:
     def __init__(self, text: Sequence[int]) -> None:
         self._text = tuple(text)
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
         return ()
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
@@ -273,7 +273,7 @@ class BushyGuesser:
         self._n_vocab = n_vocab
         self._seed = seed
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
         return ()
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:

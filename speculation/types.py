@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 from operator import mul
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,6 +251,11 @@ class TreeModel(Model, Protocol):
     def keep(self, path: Sequence[int]) -> None:
         """Append the nodes of one path of the tree to the cache and forget the others."""
         ...
+
+
+def grows_trees(model: Model) -> TypeGuard[TreeModel]:
+    """Whether a model is a `TreeModel`; asked at every step, where `isinstance` of a protocol takes too long."""
+    return hasattr(model, "forward_tree")
 
 
 @runtime_checkable

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate, repeat
+from math import inf
 from operator import mul
 
 from speculation.context import Context
@@ -79,14 +80,18 @@ class Adaptive:
         plain_s = self._prices.forward_s(1)
         plain = Priced(PLAIN, 0, 1.0, plain_s)
         self._asked = None
-        # Asked also while guessing pauses: a lookup learns from what is written.
-        found = [draft for guesser in guessers.values() for draft in guesser.candidates(context, room)]
         if self._insist is not None:
-            return self._insisted(found, guessers, room, plain)
+            return self._insisted(_shown(guessers, context, room, 0.0), guessers, room, plain)
+        waits = ""
         if self._paused:
-            return Plan(reason=f"paused: {self._paused_at:.2f}x", considered=(plain,))
-        if self._prices.plain_is_doubtful:
-            return Plan(reason="a plain step, to see what it costs now", considered=(plain,))
+            waits = f"paused: {self._paused_at:.2f}x"
+        elif self._prices.plain_is_doubtful:
+            waits = "a plain step, to see what it costs now"
+        least = inf if waits or room <= 0 else (1.0 + _MARGIN) * self._prices.least_chance(room)
+        # Asked also while guessing pauses: a lookup learns from what is written.
+        found = _shown(guessers, context, room, least)
+        if waits:
+            return Plan(reason=waits, considered=(plain,))
         offers: list[tuple[Priced, Draft | None]] = [(plain, None)]
         offers += [(self._best(draft.guesser, draft.reaches(), plain_s), draft) for draft in found]
         for name, drafter in self._drafters.items():
@@ -202,6 +207,10 @@ class Adaptive:
                 speed = (1.0 + expected) / seconds
                 best = Priced(guesser, k, 1.0 + expected, seconds)
         return best
+
+
+def _shown(guessers: Mapping[str, Guesser], context: Context, room: int, least: float) -> list[Draft]:
+    return [draft for guesser in guessers.values() for draft in guesser.candidates(context, room, least)]
 
 
 def _reason(best: Priced, draft: Draft | None, plain_s: float) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from speculation.accept import Rule
 from speculation.context import Context
-from speculation.types import Draft, Logits, Tokens
+from speculation.types import Draft, Logits
 
 
 class KeepOn(Protocol):
@@ -66,7 +66,6 @@ class Checked:
     emitted: tuple[int, ...]  # the accepted tokens and the one that the target added
 
 
-@runtime_checkable
 class Watches(Protocol):
     """A guesser that learns from rows which were computed anyway."""
 
@@ -75,12 +74,11 @@ class Watches(Protocol):
         ...
 
 
-@runtime_checkable
 class ReadsAlong(Protocol):
     """A guesser that takes up a prompt while the target reads it, so that its first guess does not have to."""
 
-    def read_along(self, tokens: Tokens) -> None:
-        """See the tokens that the target's cache holds. Raises SpeculationError."""
+    def read_along(self, context: Context, n_read: int) -> None:
+        """See the prompt, of which the target has read so many tokens. Raises SpeculationError."""
         ...
 
 
@@ -90,8 +88,11 @@ class Guesser(Protocol):
     @property
     def name(self) -> str: ...
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
-        """Drafts of at most k tokens that cost next to nothing to show, best evidence first; () if they would."""
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
+        """Drafts of at most k tokens that cost next to nothing to show, best evidence first; () if they would.
+
+        None is wanted whose first token is accepted with a chance below `least`: such may be left out.
+        """
         ...
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
@@ -102,6 +103,17 @@ class Guesser(Protocol):
         ...
 
 
+# To ask `isinstance` of a protocol takes as long as a lookup does, and that is asked at every step.
+def watches(guesser: Guesser) -> TypeGuard[Watches]:
+    """Whether a guesser is one that `Watches`."""
+    return hasattr(guesser, "watch")
+
+
+def reads_along(guesser: Guesser) -> TypeGuard[ReadsAlong]:
+    """Whether a guesser is one that `ReadsAlong`."""
+    return hasattr(guesser, "read_along")
+
+
 class Chains:
     """A guesser whose trees are cut to their trunks: for a target or a rule that cannot judge branches."""
 
@@ -109,8 +121,8 @@ class Chains:
         self._guesser = guesser
         self.name = guesser.name
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
-        return tuple(draft.trunk() for draft in self._guesser.candidates(context, k))
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
+        return tuple(draft.trunk() for draft in self._guesser.candidates(context, k, least))
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         narrow = _OneByOneLengthening(keep_on) if isinstance(keep_on, Lengthens) else keep_on and _OneByOne(keep_on)

@@ -232,5 +232,5 @@ class DraftsAtAPrice:
     def sampling(self, sampling: SamplingConfig) -> None:
         self._drafting.sampling = sampling
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
         return ()

@@ -79,8 +79,9 @@ class Eagle3(DraftsAtAPrice):
             self._token_s = fastest(clock, (partial(self.head.after, token) for token in tokens))
         return self._token_s
 
-    def read_along(self, tokens: Tokens) -> None:
+    def read_along(self, context: Context, n_read: int) -> None:
         """Take up a prompt as far as the target has read it, which the first guess then need not."""
+        tokens = context.tokens[:n_read]
         if 1 < len(tokens) <= self.head.n_ctx and self._knows(tokens, len(tokens)):
             self._read(tokens, self.head.known.start)
 

@@ -11,9 +11,9 @@ from itertools import islice
 
 from speculation.accept import Rule
 from speculation.context import Context
-from speculation.guessers.base import Checked, Guesser, KeepOn, Lengthens, ReadsAlong, Watches
+from speculation.guessers.base import Checked, Guesser, KeepOn, Lengthens, reads_along, watches
 from speculation.guessers.prompt_lookup import Copied, PromptLookup
-from speculation.types import Draft, Tokens, point_mass
+from speculation.types import Draft, point_mass
 
 _HOPELESS = 0.02  # where the chance of a whole draft falls below this, it ends
 
@@ -29,8 +29,8 @@ class Extending:
         self._drafter = drafter
         self._lookup = lookup
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
-        return self._drafter.candidates(context, k)
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
+        return self._drafter.candidates(context, k, least)
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         """The guesser's draft, and behind the end of its trunk as much of a copy as is worth its rows."""
@@ -75,10 +75,10 @@ class Extending:
 
     def watch(self, context: Context, checked: Checked) -> None:
         """Let the guesser see a step, if it learns from any."""
-        if isinstance(self._drafter, Watches):
+        if watches(self._drafter):
             self._drafter.watch(context, checked)
 
-    def read_along(self, tokens: Tokens) -> None:
+    def read_along(self, context: Context, n_read: int) -> None:
         """Let the guesser take up a prompt, if it does that while the prompt is read."""
-        if isinstance(self._drafter, ReadsAlong):
-            self._drafter.read_along(tokens)
+        if reads_along(self._drafter):
+            self._drafter.read_along(context, n_read)

@@ -49,7 +49,7 @@ class Leftovers:
         chances = tuple(worth.chance(share) for worth, share in zip(self._worth, left.shares, strict=False))
         return Draft(self.name, left.tokens, chances=chances).cut(k)
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
         draft = self._draft(context, k)
         return (draft,) if draft.tokens else ()
 

@@ -71,9 +71,9 @@ class MultiToken(DraftsAtAPrice):
             self._layers.rewind(0)
         return self._token_s
 
-    def read_along(self, tokens: Tokens) -> None:
+    def read_along(self, context: Context, n_read: int) -> None:
         """Take up a prompt as far as the target has read it."""
-        self._read(tokens, len(tokens))
+        self._read(context.tokens[:n_read], n_read)
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         """Up to k tokens drawn as the rule wants; empty where the state behind the last token but one is not known."""

@@ -54,6 +54,10 @@ class PromptLookup:
         """The next reply was asked to copy what begins at an index of the context, up to edits: guess so at once."""
         self._expected = source
 
+    def read_along(self, context: Context, n_read: int) -> None:
+        """Take up a prompt while it is read, or the first step would wait for that."""
+        self._sync(context)
+
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
         """The continuation of the longest match; empty when no match is long enough."""
         self._sync(context)
@@ -82,7 +86,7 @@ class PromptLookup:
             regime = later(regime)
             state, match = index.along(state, match, token)
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
         """The copy that is being followed and the longest match, each up to where there is no hope left."""
         self._sync(context)
         k = min(k, self._longest)
@@ -90,12 +94,13 @@ class PromptLookup:
         place = self._copying.place
         found = []
         if k > 0 and place is not None:
-            found.append(self._followed(k))
+            found.append(self._followed(k, least))
         if k > 0 and match >= self._min_match and (place is None or place.at != source or place.new):
-            found.append(self._matched(k, match, source))
+            found.append(self._matched(k, match, source, least))
         good = [draft for draft in found if draft.tokens and draft.match >= self._min_match]
         allowed = [draft for draft in good if draft.source is None or self._may(draft.source)]
-        tree = self._branched(k, allowed, match) if match >= self._min_match else None
+        wants_tree = match >= self._min_match and (least == 0.0 or len(allowed) > 0)
+        tree = self._branched(k, allowed, match) if wants_tree else None
         return tuple(allowed if tree is None else [*allowed, tree])
 
     def _branched(self, k: int, chains: Sequence[Draft], match: int) -> Draft | None:
@@ -143,7 +148,7 @@ class PromptLookup:
     def _may(self, source: int) -> bool:
         return self.allowed is None or self.allowed(source)
 
-    def _followed(self, k: int) -> Draft:
+    def _followed(self, k: int, least: float) -> Draft:
         text, place = self._text, self._copying.place
         assert place is not None
         state: int | None = self._index.matched
@@ -157,6 +162,8 @@ class PromptLookup:
                 break
             kind, state = self._weighed(guess.kind, guess.token, state)
             chance = self.survival.chance(kind, guess.run, regime)
+            if not tokens and chance < least:
+                break
             tokens.append(guess.token)
             chances.append(chance)
             together *= chance
@@ -164,7 +171,7 @@ class PromptLookup:
             place = guess.then
         return Draft(self.name, tuple(tokens), source=min(source, len(text) - 1), match=match, chances=tuple(chances))
 
-    def _matched(self, k: int, match: int, source: int) -> Draft:
+    def _matched(self, k: int, match: int, source: int, least: float) -> Draft:
         text, n = self._text, len(self._text)
         state: int | None = self._index.matched
         tokens: list[int] = []
@@ -175,6 +182,8 @@ class PromptLookup:
             token = text[at] if at < n else tokens[at - n]
             kind, state = self._lookup_kind(token, at, state)
             chance = self.survival.chance(kind, match + len(tokens), regime)
+            if not tokens and chance < least:
+                break
             tokens.append(token)
             chances.append(chance)
             together *= chance

@@ -47,7 +47,7 @@ class Recycling:
         """The k likeliest nodes of the tree of followers."""
         return self._tree(context, k)
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
         draft = self._tree(context, min(k, _MOST_NODES))
         return (draft,) if draft.tokens else ()
 

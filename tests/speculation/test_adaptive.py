@@ -40,7 +40,7 @@ class Offers:
     def __init__(self, chances: Sequence[float]) -> None:
         self.chances = tuple(chances)
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
         chances = self.chances[:k]
         return (Draft(self.name, (7,) * len(chances), source=3, match=5, chances=chances),) if chances else ()
 
@@ -53,7 +53,7 @@ class Drafts(Offers):
 
     name = "draft"
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
         return ()
 
 
@@ -312,7 +312,7 @@ def test_spare_rows_of_a_stair_go_to_branches_and_dear_ones_to_nobody() -> None:
     bushy = tree.draft("lookup", 24, match=5)
 
     class Bushy(Offers):
-        def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+        def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
             return (bushy,)
 
     planned = plan(Adaptive(CPU), Bushy([]))

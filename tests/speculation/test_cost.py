@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from math import inf
+from operator import mul
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from speculation.cost import WIDTHS, CostTable, LivePrices, measure
 from speculation.testing import FakeClock, HistoryModel
@@ -105,3 +109,24 @@ def test_a_wide_step_that_was_seen_three_times_has_its_own_price() -> None:
         prices.observe(8, seconds)
 
     assert prices.forward_s(8) == pytest.approx(4.5)
+
+
+@given(
+    steps=st.lists(st.floats(0.0, 0.2), min_size=5, max_size=5),
+    chances=st.lists(st.floats(0.01, 1.0), min_size=1, max_size=40),
+    seen=st.lists(st.tuples(st.integers(1, 60), st.floats(0.5, 2.0)), max_size=12),
+)
+def test_where_no_first_token_is_likely_enough_no_length_is_worth_its_check(
+    steps: list[float], chances: list[float], seen: list[tuple[int, float]]
+) -> None:
+    table = CostTable(dict(zip((1, 2, 4, 8, 16, 32), accumulate((0.03, *steps)), strict=True)))
+    prices = LivePrices(table)
+    for rows, factor in seen:
+        prices.observe(rows, table.forward_s(rows) * factor)
+    least = prices.least_chance(len(chances))
+    reaches = accumulate((min(chances[0], least * 0.999), *chances[1:]), mul)
+
+    expected, plain_s = 0.0, prices.forward_s(1)
+    for k, reach in enumerate(reaches, 1):
+        expected += reach
+        assert expected <= (prices.forward_s(k + 1) / plain_s - 1.0) * 1.000001

@@ -21,7 +21,7 @@ from speculation.guessers.extending import Extending
 from speculation.guessers.prompt_lookup import PromptLookup
 from speculation.sampling import GREEDY, SamplingConfig
 from speculation.testing import AlwaysLengthens, AlwaysWidens, HistoryModel, LengthenedDraft
-from speculation.types import Draft, Step, Tokens
+from speculation.types import Draft, Step
 from tests.speculation.copying_world import a_text, doubts, written
 from tests.speculation.examples import examples
 from tests.speculation.test_adaptive import CPU, GPU
@@ -40,7 +40,7 @@ class Drafts:
         self._draft = draft
         self.seen: list[object] = []
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
         return ()
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
@@ -49,8 +49,8 @@ class Drafts:
     def watch(self, context: Context, checked: Checked) -> None:
         self.seen.append(checked)
 
-    def read_along(self, tokens: Tokens) -> None:
-        self.seen.append(tokens)
+    def read_along(self, context: Context, n_read: int) -> None:
+        self.seen.append(n_read)
 
 
 def chain(*tokens: int) -> Draft:
@@ -190,13 +190,13 @@ def test_a_target_for_chains_gets_the_copy_too_and_no_branches() -> None:
 
 
 def test_what_the_guesser_learns_from_reaches_it_and_what_it_lacks_is_not_asked() -> None:
-    drafter, tokens = Drafts(Draft("draft")), np.arange(3, dtype=np.int32)
+    drafter = Drafts(Draft("draft"))
     checked = Checked(Draft("draft"), np.zeros((1, 3), dtype=np.float32), (), (1,))
     for guesser in (Extending(drafter, PromptLookup()), LengthenedDraft(DraftModel(HistoryModel(30, 1), GREEDY, 30))):
-        guesser.read_along(tokens)
+        guesser.read_along(COPIES, 3)
         guesser.watch(COPIES, checked)
 
-    assert drafter.seen == [tokens, checked]
+    assert drafter.seen == [3, checked]
     assert Extending(drafter, PromptLookup()).candidates(COPIES, 3) == ()
 
 

@@ -260,7 +260,7 @@ def test_a_copy_of_what_stands_behind_the_end_is_none_and_spoils_no_other() -> N
 
 def test_what_a_chain_of_a_guesser_shows_is_the_trunk_of_what_the_guesser_shows() -> None:
     class Shows(ScriptedGuesser):
-        def candidates(self, context: Context, k: int) -> tuple[Draft, ...]:
+        def candidates(self, context: Context, k: int, least: float = 0.0) -> tuple[Draft, ...]:
             return (Draft("x", (1, 2, 3), parents=(-1, -1, 0)),)
 
     (draft,) = Chains(Shows([])).candidates(Context([1]), 3)

@@ -149,7 +149,7 @@ class SampledTree:
         self._sampling = sampling
         self._widths = widths
 
-    def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+    def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
         return ()
 
     def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
@@ -375,7 +375,7 @@ def test_a_step_counts_nodes_positions_and_the_source_of_the_branch_that_won() -
     class Forks:
         name = "forks"
 
-        def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+        def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
             return ()
 
         def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
@@ -409,7 +409,7 @@ def test_a_branch_below_the_first_token_brings_its_own_source() -> None:
     class Forks:
         name = "forks"
 
-        def candidates(self, context: Context, k: int) -> Sequence[Draft]:
+        def candidates(self, context: Context, k: int, least: float = 0.0) -> Sequence[Draft]:
             return ()
 
         def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:

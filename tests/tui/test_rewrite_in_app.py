@@ -14,10 +14,11 @@ from specchat.session import ChatSession
 from specchat.settings import Settings, SettingsFile
 from specchat.tui import review_words
 from specchat.tui.app import SpecchatApp
-from specchat.tui.engine_thread import EngineJob, Wanted
+from specchat.tui.engine_thread import EngineJob
 from specchat.tui.screens.question import Question
 from specchat.tui.screens.review import ReviewScreen
 from specchat.tui.screens.rewriting import RewritingScreen
+from specchat.tui.seat import Wanted
 from specchat.tui.start import Start
 from tests.specchat.rewrite.scripted import Script as Writes
 from tests.specchat.rewrite.scripted import ScriptedModel, edited, session_on

@@ -41,7 +41,7 @@ class Actions(App[None]):
     _chat: ChatView
     _file: SettingsFile
     _stored: Settings  # as the file has them
-    _chosen: tuple[Settings, Settings, Settings] | None = None  # settings with another guesser; and both before
+    _guess_choice: tuple[Settings, Settings, Settings] | None = None  # settings with another guesser; and both before
 
     @property
     def chat_view(self) -> ChatView:
@@ -63,9 +63,9 @@ class Actions(App[None]):
                 remembered = replace(remembered, draft=settings.guess.draft)
             self.settings = settings = settings.remembering(self.loaded.name, remembered)
         stored, self._stored = self._stored, carried(before, settings, self._stored)
-        self._save()
+        self._keep_settings()
         if settings.guess.mode != before.guess.mode:
-            self._chosen = settings, before, stored
+            self._guess_choice = settings, before, stored
         self.take(settings)
         if here and settings.guess.draft != before.guess.draft and settings.guess.draft != "auto":
             self.engine.load_draft(settings.guess.draft)
@@ -75,7 +75,7 @@ class Actions(App[None]):
 
     def guess_as_before(self, mode: str) -> None:
         """The guesser that was chosen cannot be had: neither is it kept, or the next start would want it."""
-        chosen, self._chosen = self._chosen, None
+        chosen, self._guess_choice = self._guess_choice, None
         failed = self.settings.guess.mode
         self.settings = replace(self.settings, guess=replace(self.settings.guess, mode=mode))
         if chosen is not None and chosen[0].guess.mode == failed:
@@ -83,9 +83,9 @@ class Actions(App[None]):
             self.settings = replace(self.settings, targets=before.targets)
             guess = replace(self._stored.guess, mode=stored.guess.mode)
             self._stored = replace(self._stored, guess=guess, targets=stored.targets)
-            self._save()
+            self._keep_settings()
 
-    def _save(self) -> None:
+    def _keep_settings(self) -> None:
         try:
             self._file.save(self._stored)
         except (Refusal, OSError) as error:

@@ -26,7 +26,6 @@ from specchat.tui.model_actions import ModelActions
 from specchat.tui.notes import Look, remote_mark, title_line
 from specchat.tui.rendering import theme_colours
 from specchat.tui.rewriting import RewriteActions
-from specchat.tui.seat import Wanted
 from specchat.tui.start import Start
 from specchat.tui.widgets.chat_view import ChatView
 from specchat.tui.widgets.composer import Composer
@@ -291,23 +290,6 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The chat's keys do nothing while another screen lies over it."""
         return len(self.screen_stack) == 1 or action not in OF_THE_CHAT
-
-    def load_model(self, wanted: Wanted) -> None:
-        """Load another model; a reply that is being written stops first."""
-        self.chat_view.stop()
-        context = self.settings.context
-        chosen = self.settings.chosen_for(wanted.model or "", self._start.decided())
-        guess = (self.settings if wanted.endpoint is not None else chosen).guess.mode
-        self._say_loading(wanted)
-        self._status.show(None)
-        wanted = replace(
-            wanted, guess=guess, n_ctx=context.size, n_threads=context.threads, cache_type=context.cache_type
-        )
-        self.engine.load(wanted)
-
-    def _say_loading(self, wanted: Wanted) -> None:
-        endpoint = wanted.endpoint
-        self._status.say("loading ..." if endpoint is None else f"connecting to {endpoint.host}  Esc stops")
 
     async def action_settings(self) -> None:
         """Open or close the settings beside the chat."""

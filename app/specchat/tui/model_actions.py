@@ -1,8 +1,9 @@
-"""What the app does with models beside loading them: fetches while somebody chats, drafts tried on what was said."""
+"""What the app does with models: they are loaded, fetched while somebody chats, drafts tried on what was said."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual import on, work
@@ -16,6 +17,7 @@ from specchat.tui.fetches import Fetches, State, in_short
 from specchat.tui.messages import FetchMoved, Heard, Loaded, Noticed, TryEnded, TryMoved
 from specchat.tui.seat import Wanted
 from specchat.tui.server_figures import server_rows
+from specchat.tui.start import Start
 from specchat.tui.widgets.panel import SpeculationPanel
 from specchat.tui.widgets.status import Status
 
@@ -31,12 +33,29 @@ class ModelActions(Actions):
     """A part of the app; `fetches` is None until the list of models has been opened once."""
 
     fetches: Fetches | None
-    load_model: Callable[[Wanted], None]
+    _start: Start
     keeper: Keeper
     _chats: list[Chat]
     _status: Status
     _panel: SpeculationPanel
     _trial: ReplayJob | None = None
+
+    def load_model(self, wanted: Wanted) -> None:
+        """Load another model; a reply that is being written stops first."""
+        self.chat_view.stop()
+        context = self.settings.context
+        chosen = self.settings.chosen_for(wanted.model or "", self._start.decided())
+        guess = (self.settings if wanted.endpoint is not None else chosen).guess.mode
+        self._say_loading(wanted)
+        self._status.show(None)
+        wanted = replace(
+            wanted, guess=guess, n_ctx=context.size, n_threads=context.threads, cache_type=context.cache_type
+        )
+        self.engine.load(wanted)
+
+    def _say_loading(self, wanted: Wanted) -> None:
+        endpoint = wanted.endpoint
+        self._status.say("loading ..." if endpoint is None else f"connecting to {endpoint.host}  Esc stops")
 
     @work(exclusive=True, group="models", exit_on_error=False)
     async def action_models(self, name: str = "") -> None:

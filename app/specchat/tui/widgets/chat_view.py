@@ -82,16 +82,6 @@ class ChatView(ShownChat):
             self._shown[chat.turn(turn_id)] = one
         await self._draw()
 
-    async def find(self, turn_id: int, words: str) -> None:
-        """Show the place of words in a message, be it on another branch."""
-        turn = self._turn(turn_id)
-        if turn is None:
-            return
-        if turn not in self.chat.path():
-            self.chat.choose(turn)
-            await self._draw()
-        await self.transcript.reveal(turn_id, max(0, turn.text.casefold().find(words.casefold())))
-
     def pin(self) -> None:
         """Keep the current message in the prompt however full the context is, or no longer."""
         turn = self.transcript.current

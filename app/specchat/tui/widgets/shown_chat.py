@@ -85,6 +85,16 @@ class ShownChat(Vertical):
             line.update(label(text))
             line.set_class(bool(text), "-busy")
 
+    async def find(self, turn_id: int, words: str) -> None:
+        """Show the place of words in a message, be it on another branch."""
+        turn = self._turn(turn_id)
+        if turn is None:
+            return
+        if turn not in self.chat.path():
+            self.chat.choose(turn)
+            await self._draw()
+        await self.transcript.reveal(turn_id, max(0, turn.text.casefold().find(words.casefold())))
+
     def _look_at_copies(self, turn: Turn) -> None:
         """Mark the next copied piece of a reply and say where it is from."""
         if turn.reply is not None and turn.reply.server is not None and not self._shown[turn].spans:
