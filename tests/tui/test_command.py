@@ -195,6 +195,23 @@ def test_another_guesser_for_a_model_does_not_give_it_the_draft_of_the_one_befor
     drive(app, keys)
 
 
+def test_what_was_chosen_for_one_model_does_not_go_on_with_another(tmp_path: Path) -> None:
+    stored = Settings().remembering("one", TargetSettings("draft", "near"))
+    app = SpecchatApp(
+        Start(stored, stored, SettingsFile(tmp_path / "config.toml"), Wanted()),
+        engine=lambda post, settings: ScriptedEngine(post, settings, Script()),
+        folder=tmp_path,
+    )
+
+    async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
+        for name, guess in (("one", "draft near"), ("two", "auto auto"), ("one", "draft near")):
+            app.engine._post(ModelReady(replace(LOADED, name=name)))
+            await pilot.pause()
+            assert f"{app.settings.guess.mode} {app.settings.guess.draft}" == guess
+
+    drive(app, keys)
+
+
 def test_a_draft_that_is_named_is_loaded_once_and_once_more_when_it_is_named_again(tmp_path: Path) -> None:
     app = app_on(tmp_path)
     loaded: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from textual.screen import Screen
 
 from specchat.errors import Refusal
 from specchat.reply import OWN
-from specchat.settings import MODES, TINTS, Settings, SettingsFile
+from specchat.settings import MODES, TINTS, GuessSettings, Settings, SettingsFile
 from specchat.tui.commands import COMMANDS, find_command
 from specchat.tui.engine_thread import EngineThread
 from specchat.tui.hearing import NO_STEPS
@@ -29,6 +29,16 @@ if TYPE_CHECKING:
     from specchat.session import Reply
 
 
+@dataclass(frozen=True, slots=True)
+class _GuessChoice:
+    """A guesser that somebody chose, and what there was before."""
+
+    mode: str
+    before: Settings
+    stored: Settings
+    general: GuessSettings
+
+
 class Actions(App[None]):
     """Actions on chat, settings and the world outside; the app itself puts the screen together."""
 
@@ -41,7 +51,8 @@ class Actions(App[None]):
     _chat: ChatView
     _file: SettingsFile
     _stored: Settings  # as the file has them
-    _guess_choice: tuple[Settings, Settings, Settings] | None = None  # settings with another guesser; and both before
+    _general: GuessSettings  # for a model for which nothing was chosen
+    _guess_choice: _GuessChoice | None = None  # the last one by hand
 
     @property
     def chat_view(self) -> ChatView:
@@ -62,10 +73,11 @@ class Actions(App[None]):
             if settings.guess.draft != before.guess.draft:  # else it may be that of another model
                 remembered = replace(remembered, draft=settings.guess.draft)
             self.settings = settings = settings.remembering(self.loaded.name, remembered)
-        stored, self._stored = self._stored, carried(before, settings, self._stored)
-        self._keep_settings()
         if settings.guess.mode != before.guess.mode:
-            self._guess_choice = settings, before, stored
+            self._guess_choice = _GuessChoice(settings.guess.mode, before, self._stored, self._general)
+        self._general = carried(before.guess, settings.guess, self._general)
+        self._stored = carried(before, settings, self._stored)
+        self._keep_settings()
         self.take(settings)
         if here and settings.guess.draft != before.guess.draft and settings.guess.draft != "auto":
             self.engine.load_draft(settings.guess.draft)
@@ -75,14 +87,14 @@ class Actions(App[None]):
 
     def guess_as_before(self, mode: str) -> None:
         """The guesser that was chosen cannot be had: neither is it kept, or the next start would want it."""
-        chosen, self._guess_choice = self._guess_choice, None
+        choice, self._guess_choice = self._guess_choice, None
         failed = self.settings.guess.mode
         self.settings = replace(self.settings, guess=replace(self.settings.guess, mode=mode))
-        if chosen is not None and chosen[0].guess.mode == failed:
-            _, before, stored = chosen
-            self.settings = replace(self.settings, targets=before.targets)
-            guess = replace(self._stored.guess, mode=stored.guess.mode)
-            self._stored = replace(self._stored, guess=guess, targets=stored.targets)
+        if choice is not None and choice.mode == failed:
+            self.settings = replace(self.settings, targets=choice.before.targets)
+            self._general = replace(self._general, mode=choice.general.mode)
+            guess = replace(self._stored.guess, mode=choice.stored.guess.mode)
+            self._stored = replace(self._stored, guess=guess, targets=choice.stored.targets)
             self._keep_settings()
 
     def _keep_settings(self) -> None:

@@ -85,6 +85,7 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
         self._start = start
         self._file = start.file
         self._stored = start.stored
+        self._general = start.settings.guess
         self.folder = folder or Path.cwd()
         self._chats = []
         self.keeper = Keeper(start.history, lambda text: self.post_message(NotKept(text)))
@@ -181,7 +182,8 @@ class SpecchatApp(ChatActions, RewriteActions, ModelActions):
 
     def _take_chosen(self, target: str) -> None:
         """What was chosen for a model, now that it is loaded."""
-        before, chosen = self.settings.guess, self.settings.chosen_for(target, self._start.decided())
+        before = self.settings.guess
+        chosen = replace(self.settings, guess=self._general).chosen_for(target, self._start.decided())
         if chosen.guess.draft not in ("auto", before.draft):  # first, or a guesser that needs one would load another
             self.engine.load_draft(chosen.guess.draft)
         if chosen.guess != before:

@@ -44,7 +44,7 @@ class ModelActions(Actions):
         """Load another model; a reply that is being written stops first."""
         self.chat_view.stop()
         context = self.settings.context
-        chosen = self.settings.chosen_for(wanted.model or "", self._start.decided())
+        chosen = replace(self.settings, guess=self._general).chosen_for(wanted.model or "", self._start.decided())
         guess = (self.settings if wanted.endpoint is not None else chosen).guess.mode
         self._say_loading(wanted)
         self._status.show(None)
