@@ -24,6 +24,15 @@ from tests.tui.scripted import LOADED, Script, ScriptedEngine, app_on, engine_of
 from tests.tui.test_app import ask, drive
 
 
+def app_set(folder: Path, stored: Settings, flagged: Settings | None = None) -> SpecchatApp:
+    """An app with these settings in its file, and with those of flags over them."""
+    return SpecchatApp(
+        Start(flagged or stored, stored, SettingsFile(folder / "config.toml"), Wanted()),
+        engine=lambda post, settings: ScriptedEngine(post, settings, Script()),
+        folder=folder,
+    )
+
+
 def test_what_a_change_carries_over_is_the_change_alone() -> None:
     stored = Settings(view=ViewSettings(theme="nord"))
     before = Settings(view=ViewSettings(theme="nord"), sampling=SamplingSettings(temperature=0.0))  # --temp 0
@@ -88,12 +97,7 @@ def test_an_unknown_key_is_told_and_the_rest_is_used(tmp_path: Path) -> None:
 def test_a_flag_is_never_written_into_the_file(tmp_path: Path) -> None:
     stored = Settings()
     flagged = Settings(sampling=SamplingSettings(temperature=0.0))
-    file = SettingsFile(tmp_path / "config.toml")
-    app = SpecchatApp(
-        Start(flagged, stored, file, Wanted()),
-        engine=lambda post, settings: ScriptedEngine(post, settings, Script()),
-        folder=tmp_path,
-    )
+    app = app_set(tmp_path, stored, flagged)
 
     async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
         await pilot.press("ctrl+t")
@@ -126,11 +130,7 @@ def test_a_guesser_of_a_flag_that_cannot_be_had_changes_nothing_in_the_file(tmp_
     flagged = replace(Settings(), guess=GuessSettings("draft"))
     stored, file = replace(Settings(), guess=GuessSettings("lookup")), SettingsFile(tmp_path / "config.toml")
     file.save(stored)
-    app = SpecchatApp(
-        Start(flagged, stored, file, Wanted()),
-        engine=lambda post, settings: ScriptedEngine(post, settings, Script()),
-        folder=tmp_path,
-    )
+    app = app_set(tmp_path, stored, flagged)
 
     async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
         app.engine._post(Trouble("guess auto as before: no draft is here", guess="auto"))
@@ -143,11 +143,7 @@ def test_a_guesser_of_a_flag_that_cannot_be_had_changes_nothing_in_the_file(tmp_
 
 def test_the_draft_that_was_chosen_for_a_model_is_loaded_with_it(tmp_path: Path) -> None:
     stored = Settings().remembering("scripted", TargetSettings(draft="near"))
-    app = SpecchatApp(
-        Start(stored, stored, SettingsFile(tmp_path / "config.toml"), Wanted()),
-        engine=lambda post, settings: ScriptedEngine(post, settings, Script()),
-        folder=tmp_path,
-    )
+    app = app_set(tmp_path, stored)
     loaded: list[str] = []
 
     async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
@@ -162,11 +158,7 @@ def test_the_draft_that_was_chosen_for_a_model_is_loaded_with_it(tmp_path: Path)
 
 def test_the_draft_of_a_model_is_loaded_before_the_guesser_that_needs_it(tmp_path: Path) -> None:
     stored = Settings().remembering("scripted", TargetSettings("draft", "near"))
-    app = SpecchatApp(
-        Start(stored, stored, SettingsFile(tmp_path / "config.toml"), Wanted()),
-        engine=lambda post, settings: ScriptedEngine(post, settings, Script()),
-        folder=tmp_path,
-    )
+    app = app_set(tmp_path, stored)
     asked: list[str] = []
 
     async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
@@ -197,11 +189,7 @@ def test_another_guesser_for_a_model_does_not_give_it_the_draft_of_the_one_befor
 
 def test_what_was_chosen_for_one_model_does_not_go_on_with_another(tmp_path: Path) -> None:
     stored = Settings().remembering("one", TargetSettings("draft", "near"))
-    app = SpecchatApp(
-        Start(stored, stored, SettingsFile(tmp_path / "config.toml"), Wanted()),
-        engine=lambda post, settings: ScriptedEngine(post, settings, Script()),
-        folder=tmp_path,
-    )
+    app = app_set(tmp_path, stored)
 
     async def keys(pilot: Pilot[None], app: SpecchatApp) -> None:
         for name, guess in (("one", "draft near"), ("two", "auto auto"), ("one", "draft near")):
