@@ -7,7 +7,7 @@ from math import prod
 
 from speculation.heads.network import shapes
 
-_SHARE = 0.12  # of the bytes of the target, which a step of it reads, that a drafted token may read
+_SHARE = 0.07  # of the bytes of the target, which a step of it reads, that a drafted token may read
 _LEAST, _MOST = 4e6, 40e6  # bytes
 _FLOAT = 4  # bytes
 _OUTPUT = 0.62  # of those, that the rows of the vocabulary may take
