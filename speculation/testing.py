@@ -226,7 +226,11 @@ class HistoryFeatures:
     def read(self, first: int, tokens: Tokens) -> Row:
         text = self._target._hashes
         self._first = self._first if self._keys else first
-        if first not in self.known or self._first + len(self._keys) != first or first + len(tokens) > len(text):
+        if (
+            first not in self.known
+            or self._first + len(self._keys) != first
+            or len(text) - first - len(tokens) not in (0, 1)
+        ):
             raise AssertionError(f"{len(tokens)} entries from {first} on, behind {len(self._keys)}")
         if self._keys != text[self._first + 1 : first + 1]:
             raise AssertionError("entries of another text were kept")

@@ -14,9 +14,9 @@ from specchat.doctor.options import add_doctor
 from specchat.heads.options import add_heads
 from specchat.history.options import add_chats
 from specchat.models_options import add_models
+from specchat.modes import MODES
 from specchat.paths_options import add_surface
 from specchat.rewrite.options import add_commands
-from specchat.settings.keys import MODES
 from specchat.statistics.options import add_statistics
 
 if TYPE_CHECKING:

@@ -99,12 +99,11 @@ class PromptLookup:
             found.append(self._matched(k, match, source, least))
         good = [draft for draft in found if draft.tokens and draft.match >= self._min_match]
         allowed = [draft for draft in good if draft.source is None or self._may(draft.source)]
-        wants_tree = match >= self._min_match and (least == 0.0 or len(allowed) > 0)
-        tree = self._branched(k, allowed, match) if wants_tree else None
+        tree = self._branched(k, allowed, match) if allowed and match >= self._min_match else None
         return tuple(allowed if tree is None else [*allowed, tree])
 
     def _branched(self, k: int, chains: Sequence[Draft], match: int) -> Draft | None:
-        """All chains and what else followed the match; None where that is a chain again."""
+        """All chains, one at least, and what else followed the match; None where that is a chain again."""
         tree = Growing()
         for draft in chains:
             start = draft.source or 0
@@ -112,7 +111,7 @@ class PromptLookup:
         before = len(tree)
         state: int | None = self._index.matched
         node, depth = ROOT, 0
-        for token in chains[0].tokens if chains else ():
+        for token in chains[0].tokens:
             if not state or tree.left(node) < _HOPELESS:
                 break
             for kind, other, source in self._others(state, token):

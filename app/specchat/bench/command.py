@@ -22,10 +22,10 @@ from specchat.console import say
 from specchat.errors import InputRefused, UsageError
 from specchat.exit_codes import ExitCode
 from specchat.loading import Engines
+from specchat.modes import MODES
 from specchat.opening import load_draft, open_here
 from specchat.reply import OWN
 from specchat.session import Guess, ReplySettings
-from specchat.settings.keys import MODES
 from specchat.shelf import Shelf
 from speculation.sampling import GREEDY
 

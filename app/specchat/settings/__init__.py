@@ -1,9 +1,9 @@
 """What the user has set: one commented TOML file, checked when it is read and merged when it is written."""
 
 from specchat.folders import settings_path
+from specchat.modes import MODES
 from specchat.settings.file import SettingsFile, to_sampling_config
 from specchat.settings.keys import (
-    MODES,
     RULES,
     SOURCES,
     TINTS,

@@ -6,6 +6,7 @@ from collections.abc import Container, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
+from specchat.modes import MODES
 from specchat.settings.allowed import (
     Checked,
     InProject,
@@ -24,7 +25,6 @@ from specchat.settings.allowed import (
 
 Place = tuple[str, ...]  # of a key in the tables of the file: ("guess", "mode"), ("targets", NAME, "draft")
 
-MODES = ("auto", "draft", "lookup", "recycling", "eagle", "eagle3", "medusa", "mtp", "off")
 SOURCES = ("prompt", "reply", "turn", "file")
 TINTS = ("off", "gutter", "token")
 RULES = ("coupled", "rejection", "block", "typical")

@@ -86,6 +86,7 @@ class Seat:
             return None if session is None else session.model.count(text)
 
     def load(self, wanted: Wanted) -> None:
+        """Load a model in place of the present one, or connect to a server; the screen hears how it goes."""
         from specchat.loading import EngineOptions
         from specchat.shelf import Shelf, is_path
 
@@ -197,6 +198,7 @@ class Seat:
         self.choose(wanted.guess)
 
     def load_draft(self, name: str, shelf: Shelf | None = None) -> None:
+        """Load a draft model; "auto" is the catalogue's, "none" unloads it. Raises ValueError, Refusal, CannotLoad."""
         from specchat.session import Guess
         from specchat.shelf import Shelf, is_path
 
@@ -224,6 +226,7 @@ class Seat:
         self._ready(None)
 
     def choose(self, guess: str) -> None:
+        """Let another guesser guess; where it cannot be had, the screen hears which one still does."""
         from specchat.session import Guess
 
         session = self.here
@@ -237,6 +240,7 @@ class Seat:
             self._post(Trouble(f"guess {session.guess} as before: {in_one_line(error)}", guess=str(session.guess)))
 
     def refresh(self) -> None:
+        """Take up the settings as they are now."""
         if self.session is not None:
             self.session.settings = self._settings()
             self.session.guess = self.session.guess  # guessers and lengths as they are set now
@@ -265,6 +269,7 @@ class Seat:
         )
 
     def unload(self) -> None:
+        """Free what is loaded; the cache of the chat and what was learned are kept."""
         from specchat.kept import kept_survival
 
         self.save_cache()
