@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +20,7 @@ if TYPE_CHECKING:  # rich takes 50 ms to import, which `--help` and pipes need n
 # bidirectional overrides, which make a line read as another; halves of surrogate pairs, which no terminal can be sent.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
-
+_TURN_S = 0.1  # seconds of waiting for an answer at a time
 _ENDS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -53,12 +55,21 @@ def confirmed(question: str, *, by_enter: bool = True) -> bool:
     """
     if not can_ask():
         return False
-    print(f"{question} {'[Y/n]' if by_enter else '[y/N]'} ", end="", file=sys.stderr, flush=True)
+    answer = answer_to(f"{question} {'[Y/n]' if by_enter else '[y/N]'} ")
+    return answer in (("", "y", "yes") if by_enter else ("y", "yes"))
+
+
+def answer_to(question: str) -> str | None:
+    """What is typed behind a question on the terminal, in lower case; None at the end of input."""
+    print(question, end="", file=sys.stderr, flush=True)
+    # Ctrl-C on the brink of a blocking read, or seen by another thread, would raise only behind the read.
+    while os.name == "posix" and not select.select([sys.stdin], [], [], _TURN_S)[0]:
+        pass
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
         say("")
-        return False
-    return answer.strip().lower() in (("", "y", "yes") if by_enter else ("y", "yes"))
+        return None
+    return answer.strip().lower()
 
 
 def can_ask() -> bool:

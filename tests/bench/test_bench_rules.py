@@ -119,25 +119,25 @@ def score(
 
 
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize("temperature", [0.7, 1.0])
 def test_tokens_per_step_of_the_three_rules(
-    qwen: LlamaModel, qwen_draft: LlamaModel, capsys: pytest.CaptureFixture[str]
+    temperature: float, qwen: LlamaModel, qwen_draft: LlamaModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shape = prompt_format(qwen.weights.chat_template, qwen.weights.vocabulary, {})
+    sampling = SamplingConfig(temperature=temperature)
+    totals: list[tuple[int, dict[str, float]]] = []
     with capsys.disabled():
-        for temperature in (0.7, 1.0):
-            sampling = SamplingConfig(temperature=temperature)
-            totals: list[tuple[int, dict[str, float]]] = []
-            for task, questions in TASKS.items():
-                cells = []
-                for question in questions:
-                    prompt = shape.prompt([Message(Role.USER, question)])
-                    for seed in SEEDS:
-                        found = score(qwen, qwen_draft, prompt, seed, sampling)
-                        if len(found) > K:
-                            cells.append((len(found) - K, tokens_per_step(found)))
-                told(f"T {temperature}, {task}", cells)
-                totals += cells
-            told(f"T {temperature}, all", totals)
+        for task, questions in TASKS.items():
+            cells = []
+            for question in questions:
+                prompt = shape.prompt([Message(Role.USER, question)])
+                for seed in SEEDS:
+                    found = score(qwen, qwen_draft, prompt, seed, sampling)
+                    if len(found) > K:
+                        cells.append((len(found) - K, tokens_per_step(found)))
+            told(f"T {temperature}, {task}", cells)
+            totals += cells
+        told(f"T {temperature}, all", totals)
 
 
 def told(title: str, cells: list[tuple[int, dict[str, float]]]) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
+import time
 import unicodedata
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchat.console import end_interrupts, figures, on_interrupt, printable, size, watched
+from specchat.console import answer_to, end_interrupts, figures, on_interrupt, printable, size, watched
 from specchat.plain import HELP
 from specchat.session import Reply
 from speculation.stats import Totals, totals
@@ -49,6 +53,53 @@ def test_control_characters_become_marks_and_text_stays(text: str, shown: str) -
 )
 def test_sizes_read_as_people_write_them(n_bytes: int, shown: str) -> None:
     assert size(n_bytes) == shown
+
+
+@pytest.fixture
+def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Where keys are written to that standard input then has."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        yield ours
+    os.close(ours)
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"), [("Yes \n", "yes"), ("\n", ""), ("\x04", None), ("y\x04\x04", None), ("n\ny\n", "n")]
+)
+def test_an_answer_is_a_line(keyboard: int, keys: str, answer: str | None) -> None:
+    os.write(keyboard, keys.encode())
+
+    assert answer_to("sure? ") == answer
+
+
+def test_of_lines_typed_ahead_each_answers_one_question(keyboard: int) -> None:
+    os.write(keyboard, b"n\ny\n")
+
+    assert (answer_to("this? "), answer_to("that? ")) == ("n", "y")
+
+
+def test_ctrl_c_that_interrupts_no_read_ends_a_question(keyboard: int) -> None:
+    ended, typed = threading.Event(), threading.Event()
+
+    def press() -> None:
+        time.sleep(0.05)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # this thread takes it
+        if not ended.wait(20):
+            typed.set()
+            os.write(keyboard, b"too late\n")
+
+    other = threading.Thread(target=press)
+    other.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            answer_to("sure? ")
+    finally:
+        ended.set()
+        other.join()
+    assert not typed.is_set()
 
 
 def step(guesser: str, drafted: int, accepted: int, seconds: float) -> Step:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specchat.console import say
+from specchat.console import answer_to, say
 from specchat.editor import editor_name
 from specchat.rewrite.flags import Flag
 from specchat.rewrite.hunks import Decision, Hunk, Review
@@ -42,7 +41,7 @@ def ask_about(review: Review, flags: Sequence[Flag], draw: Draw = drawn) -> tupl
         _show(console, review, hunk, flags, draw)
         parts = review.split(hunk.id)
         keys = f"y,n,a,d,{'s,' if parts is not review else ''}e,q,?"
-        match _answer(f"make this change [{keys}]? "):
+        match answer_to(f"make this change [{keys}]? "):
             case "y":
                 review = review.decide(Decision.ACCEPTED, [hunk.id])
             case "n":
@@ -55,7 +54,7 @@ def ask_about(review: Review, flags: Sequence[Flag], draw: Draw = drawn) -> tupl
                 review = parts
             case "e":
                 review = _edited(review, hunk)
-            case "q":
+            case "q" | None:
                 return review.decide(Decision.REJECTED, [each.id for each in undecided]), False
             case _:
                 say(_HELP)
@@ -64,7 +63,7 @@ def ask_about(review: Review, flags: Sequence[Flag], draw: Draw = drawn) -> tupl
 
 def agreed(question: str) -> bool:
     """Ask on the terminal; only a yes means yes."""
-    return _answer(f"{question} [y/N] ") in ("y", "yes")
+    return answer_to(f"{question} [y/N] ") in ("y", "yes")
 
 
 def _show(console: Console, review: Review, hunk: Hunk, flags: Sequence[Flag], draw: Draw) -> None:
@@ -76,15 +75,6 @@ def _show(console: Console, review: Review, hunk: Hunk, flags: Sequence[Flag], d
     of_hunk = (flag for flag in flags if flag.hunk == hunk.id or hunk.id.startswith(f"{flag.hunk}."))
     for flag in of_hunk:
         console.print(f"{flag.kind.upper()}: {flag.reason}", style="reverse")
-
-
-def _answer(question: str) -> str:
-    print(question, end="", file=sys.stderr, flush=True)
-    line = sys.stdin.readline()
-    if not line:
-        say("")
-        return "q"
-    return line.strip().lower()
 
 
 def _edited(review: Review, hunk: Hunk) -> Review:

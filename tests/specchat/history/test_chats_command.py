@@ -137,8 +137,8 @@ def test_nothing_is_deleted_without_a_yes(store: Store, capsys: pytest.CaptureFi
 def test_enter_alone_deletes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("specchat.history.command.can_ask", lambda: True)
     monkeypatch.setattr("specchat.console.can_ask", lambda: True)
-    answers = iter(["\n", "y\n"])
-    monkeypatch.setattr("sys.stdin.readline", lambda: next(answers), raising=False)
+    answers = iter(["", "y"])
+    monkeypatch.setattr("specchat.console.answer_to", lambda _: next(answers))
 
     assert main(["chats", "delete", "1"]) == 6
     assert ids() == [3, 2, 1]
