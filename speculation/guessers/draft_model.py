@@ -45,7 +45,7 @@ class DraftModel(DraftsAtAPrice):
             return Draft(self.name)
         # Nothing is guessed behind a candidate beside the trunk: the cache holds one text, and a row more is not as
         # cheap for a small model as for a head, whose price is that of reading its matrices.
-        return self._drafting.draft(context, k, rule, keep_on, self._read(tokens), self._after, self._n_shared)
+        return self._drafting.draft(context, k, rule, keep_on, self._read(tokens), self._after)
 
     def listen(self, tokens: Tokens, first: int, rule: Rule) -> Iterator[list[Heard]]:
         """Read a text that others wrote, from where the cache ends, and learn what proposals would have been worth.
@@ -63,7 +63,7 @@ class DraftModel(DraftsAtAPrice):
                 upto = min(at + _READ_AT_ONCE, first - 1, end)
             rows = self.model.forward(tokens[at:upto], n_rows=upto - at if is_heard else 0)
             self._cached.extend(tokens[at:upto])
-            batch = heard(rows, tokens, at + 1, rule, self.sampling, self._n_shared)
+            batch = heard(rows[:, : self._n_shared], tokens, at + 1, rule, self.sampling)
             for each in batch:
                 self.confidence.observe(each.sure, each.held)
             at = upto
@@ -84,6 +84,6 @@ class DraftModel(DraftsAtAPrice):
         return self._forward(np.array([token], dtype=np.int32))
 
     def _forward(self, tokens: Tokens) -> Row:
-        row: Row = self.model.forward(tokens, n_rows=1)[0]
+        row: Row = self.model.forward(tokens, n_rows=1)[0, : self._n_shared]
         self._cached.extend(tokens)
         return row

@@ -6,7 +6,6 @@ drafting costs little, guesses go on behind several of them at once (Li et al. 2
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -81,7 +80,6 @@ class Drafting:
         keep_on: KeepOn | None,
         row: Row,
         after: After,
-        n_columns: int | None = None,
     ) -> Draft:
         """As `grow`, for a writer that goes on behind one token at a time: the likeliest."""
 
@@ -89,7 +87,7 @@ class Drafting:
             following = after(tokens[0])
             return None if following is None else following[np.newaxis]
 
-        return self.grow(context, k, rule, keep_on, row, behind, most=1, n_columns=n_columns)
+        return self.grow(context, k, rule, keep_on, row, behind, most=1)
 
     def grow(
         self,
@@ -102,17 +100,18 @@ class Drafting:
         *,
         most: int | None = None,
         beside: float = 1.0,
-        n_columns: int | None = None,
     ) -> Draft:
         """Up to k tokens drawn as the rule wants, from `row` and from what comes behind them; a chain without prices.
 
-        `most`: tokens that are gone on behind at a time; `beside`: what each after the first adds, as for `KeepOn`. Of
-        the columns only the first `n_columns` are proposed.
+        `most`: tokens that are gone on behind at a time; `beside`: what each after the first adds, as for `KeepOn`.
         """
         tree = Growing()
         written: dict[int, list[tuple[int, int, float]]] = {}
-        level = self._opened(context, [(ROOT, ())], row[np.newaxis], n_columns)
-        while level:
+        nodes: list[tuple[int, tuple[int, ...]]] = [(ROOT, ())]
+        rows: Logits | None = row[np.newaxis]
+        while rows is not None:
+            n_looked_at = 1 if keep_on is None else min(k - len(tree), _CANDIDATES)
+            level = self._opened(context, nodes, rows, n_looked_at)
             offers = [
                 (tree.reach(each.node) * chance, i) for i, each in enumerate(level) for chance in each.look.chances
             ]
@@ -123,7 +122,9 @@ class Drafting:
                 worth = int(not len(tree) or level[0].look.ps[0] >= self._min_p)
             else:
                 worth = keep_on.rows([reach for reach, _ in offers])
-            counts = Counter(i for _, i in offers[:worth])
+            counts = [0] * len(level)
+            for _, i in offers[:worth]:
+                counts[i] += 1
             new: list[tuple[int, int, int]] = []  # node, its place in the level before, token
             for i, each in enumerate(level):
                 drawn = self._drawn(rule, each.look, len(context) + len(each.path), counts[i]) if counts[i] else []
@@ -136,9 +137,7 @@ class Drafting:
             new = sorted(new, key=lambda one: -tree.reach(one[0]))[:most]
             new = new[: 1 if keep_on is None else keep_on.behind([tree.reach(node) for node, _, _ in new], beside)]
             rows = behind([i for _, i, _ in new], [token for _, _, token in new]) if new else None
-            if rows is None:
-                break
-            level = self._opened(context, [(node, (*level[i].path, token)) for node, i, token in new], rows, n_columns)
+            nodes = [(node, (*level[i].path, token)) for node, i, token in new]
         self._last = _Drafted(len(context), written)
         return tree.draft(self.name, k)
 
@@ -156,9 +155,9 @@ class Drafting:
             node = next((child for child, drafted, _ in candidates if drafted == token), None)
 
     def _opened(
-        self, context: Context, nodes: Sequence[tuple[int, tuple[int, ...]]], rows: Logits, n_columns: int | None
+        self, context: Context, nodes: Sequence[tuple[int, tuple[int, ...]]], rows: Logits, n_candidates: int
     ) -> list[_Open]:
-        """Nodes, given by their number and path, with what their rows offer."""
+        """Nodes, given by their number and path, with what their rows offer: up to so many candidates each."""
         found: list[_Open] = []
         seen: Tokens = np.empty(0, dtype=np.int32)
         penalises = self.sampling.repeat_penalty != 1.0
@@ -168,15 +167,16 @@ class Drafting:
             else:
                 if penalises:
                     seen = self._columns_of(recent(context, path, self.sampling.repeat_last_n))
-                look = self._look(rows[min(i, len(rows) - 1)], seen, n_columns)
+                look = self._look(rows[min(i, len(rows) - 1)], seen, n_candidates)
             found.append(_Open(node, path, look))
         return found
 
-    def _look(self, row: Row, seen: Tokens, n_columns: int | None) -> _Look:
-        q = distribution(row[:n_columns], self.sampling, seen)
-        best = q.ids[:_CANDIDATES].tolist()
-        others = [column for column in leading(row[:n_columns], _CANDIDATES)[0].tolist() if column not in best]
-        others = others[: _CANDIDATES - len(best)]
+    def _look(self, row: Row, seen: Tokens, n: int) -> _Look:
+        q = distribution(row, self.sampling, seen)
+        best = q.ids[:n].tolist()
+        others: list[int] = []
+        if len(best) < n:
+            others = [column for column in leading(row, n)[0].tolist() if column not in best][: n - len(best)]
         ps = probabilities(row, [*best, *others]).tolist()
         chances: list[float] = []
         left = 1.0

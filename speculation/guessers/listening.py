@@ -18,15 +18,15 @@ class Heard:
     held: bool  # whether what it would have proposed is what was written
 
 
-def heard(rows: Logits, tokens: Tokens, first: int, rule: Rule, sampling: SamplingConfig, n_shared: int) -> list[Heard]:
+def heard(rows: Logits, tokens: Tokens, first: int, rule: Rule, sampling: SamplingConfig) -> list[Heard]:
     """One for each token from `first` on that has a row, the row before it, shape (n, V).
 
-    Proposals are drawn by the rule from the first `n_shared` columns, as they would have been at that place.
+    Proposals are drawn by the rule, as they would have been at that place.
     """
     found = []
     for at, row in enumerate(rows, first):
         seen = tokens[:at] if sampling.repeat_last_n < 0 else tokens[max(0, at - sampling.repeat_last_n) : at]
-        q = distribution(row[:n_shared], sampling, seen)
+        q = distribution(row, sampling, seen)
         sure = float(probabilities(row, q.ids[:1])[0])
         found.append(Heard(at, sure, rule.draw(q, at)[0] == int(tokens[at])))
     return found

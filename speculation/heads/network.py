@@ -19,6 +19,7 @@ Weights = Mapping[str, Matrix]
 BLOCKS = 2
 _EXPANSION = 2  # of a block's inner width over the stream's
 _FEW = 16  # rows, which a guess has; a batch of training has more
+_SMALL_MATRIX = 8192  # numbers; with few rows OpenBLAS multiplies up to 9,216 in one thread, twice as fast as einsum
 _SMALL = 1e-6  # added to a mean square before its root
 
 
@@ -73,7 +74,7 @@ def product(rows: Matrix, weights: Matrix) -> Matrix:
     Few rows are multiplied in this thread: those of a numpy with a BLAS of its own wait for cores that the engine's
     threads still turn on, and the engine's next step then waits for them.
     """
-    if len(rows) > _FEW:
+    if len(rows) > _FEW or weights.size <= _SMALL_MATRIX:
         return rows @ weights
     found: Matrix = np.einsum("nk,kd->nd", rows, weights)
     return found
@@ -114,7 +115,8 @@ def backward(weights: Weights, trace: Trace, slope: Matrix) -> dict[str, Matrix]
 
 
 def _normed(rows: Matrix) -> _Norm:
-    by = 1.0 / np.sqrt((rows * rows).mean(axis=1, keepdims=True) + _SMALL)
+    squares = np.einsum("nd,nd->n", rows, rows)[:, None] / rows.shape[1]
+    by = 1.0 / np.sqrt(squares + _SMALL)
     return _Norm(rows * by, by)
 
 
