@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from specchat.provenance import Author, Origin
     from speculation.controllers.base import Plan, Priced
 
-RECENT_STEPS = 40  # of a sparkline
+RECENT_STEPS = 40  # of a sparkline, and of who guesses at present
 _PLAIN_STEPS = 8  # plain steps from which on their own time is trusted, as the session has it
 
 _WINDOW = 32  # steps that are "now", and the fewest that are "before"
@@ -35,7 +35,7 @@ class Live:
     """A snapshot that a newer one replaces. Speed-up and saved time are estimates."""
 
     guess: str  # what the user chose, a value of `specchat.session.Guess`
-    guesser: str  # of the last guessed step; "plain" before there is one
+    guesser: str  # of the last guessed one of the recent steps; "plain" where none was guessed
     reason: str  # of the last step's plan
     paused: str  # like "paused: 0.88x"; empty while guessing goes on
     considered: tuple[Priced, ...]  # by the last step's plan
@@ -72,7 +72,6 @@ class LiveFigures:
         self._totals = Totals()
         self._by_guesser: dict[str, Totals] = {}
         self._steps: deque[Step] = deque(maxlen=_BEFORE + _WINDOW)
-        self._guesser = PLAIN
         self._plan: Plan | None = None
         self._explanation = ""
 
@@ -90,8 +89,6 @@ class LiveFigures:
         self._by_guesser.setdefault(step.guesser, Totals()).add(step)
         self._steps.append(step)
         self._plan = plan
-        if step.guesser != PLAIN:
-            self._guesser = step.guesser
         if self._totals.steps % _EVERY == 0:
             self._explanation = explain_speed(self._steps)
 
@@ -112,16 +109,17 @@ class LiveFigures:
         self._guess = guess or self._guess
         self._known_plain_step_s = plain_step_s or self._known_plain_step_s
         counted, plain_step_s = self._totals, self.plain_step_s
+        recent = _last(self._steps, RECENT_STEPS)
         reason = "" if self._plan is None else told(self._plan, origin)
         return Live(
             guess=self._guess,
-            guesser=self._guesser,
+            guesser=next((step.guesser for step in reversed(recent) if step.guesser != PLAIN), PLAIN),
             reason=reason,
             paused=reason if reason.startswith("paused") else "",
             considered=() if self._plan is None else self._plan.considered,
             totals=_copied(counted),
             by_guesser={name: _copied(each) for name, each in self._by_guesser.items()},
-            recent=tuple(len(step.tokens) for step in _last(self._steps, RECENT_STEPS)),
+            recent=tuple(len(step.tokens) for step in recent),
             plain_step_s=plain_step_s,
             context_tokens=context_tokens,
             n_ctx=self._n_ctx,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchat.live import LiveFigures, explain_speed, plain_position, sparkline, told
+from specchat.live import RECENT_STEPS, LiveFigures, explain_speed, plain_position, sparkline, told
 from specchat.provenance import Author, Origin
 from speculation.controllers.base import Plan, Priced
 from speculation.stats import totals
@@ -115,6 +115,13 @@ def test_plan_guesser_and_pause_are_those_of_the_last_step() -> None:
     assert guessed.considered == considered
     assert (paused.guesser, paused.paused, paused.considered) == ("lookup", "paused: 0.88x", ())
     assert (paused.guess, paused.memory_bytes, paused.n_ctx) == ("lookup", 9, 4096)
+
+
+@pytest.mark.parametrize(("plain_since", "shown"), [(RECENT_STEPS - 1, "lookup"), (RECENT_STEPS, PLAIN)])
+def test_who_guessed_long_ago_guesses_no_more(plain_since: int, shown: str) -> None:
+    figures = figures_of([step(3, guesser="lookup", drafted=4)] + [step()] * plain_since)
+
+    assert figures.snapshot(context_tokens=0).guesser == shown
 
 
 @pytest.mark.parametrize(
