@@ -23,9 +23,9 @@ _BATCH = 4096  # positions of a file
 class Collected:
     """Texts of a model, and how far a head has learned from them."""
 
-    def __init__(self, model: str, weights: str) -> None:
-        """Begins with what is there of these weights. Raises OSError."""
-        self.folder = texts_folder() / model
+    def __init__(self, name: str, weights: str) -> None:
+        """Begins with what is there of these weights under this name. Raises OSError."""
+        self.folder = texts_folder() / name
         self._waiting: list[Written] = []
         with private_folder(self.folder):
             mark_as_cache(self.folder)
@@ -68,6 +68,15 @@ class Collected:
         write_arrays(self.folder / f"text-{number:05}.npz", arrays)
         self._waiting = []
         self.rounds += 1
+
+    def texts(self) -> set[bytes]:
+        """The tokens of each text that is on the disk, as bytes. Raises OSError, ValueError."""
+        found: set[bytes] = set()
+        for path in self.folder.glob("text-*.npz"):
+            with np.load(path, allow_pickle=False) as arrays:
+                ends = np.cumsum(arrays["lengths"])[:-1]
+                found |= {text.tobytes() for text in np.split(arrays["tokens"], ends)}
+        return found
 
     def examples(self) -> Examples:
         """All of it that is on the disk. Raises OSError, ValueError."""

@@ -32,6 +32,7 @@ from speculation.llama import EngineLog, LlamaWeights, ParallelTexts
 _FEWEST = 1000  # positions
 _TEXTS = 48  # that grow at once
 _MOST_CHATS = 100_000  # replies
+_OF_CHATS = ".chats"  # behind a model's name, for what was collected from chats: it never mixes with other text
 
 
 class Stopped(Refusal):
@@ -63,7 +64,7 @@ def train(args: Namespace) -> int:
     log = EngineLog()
     weights = LlamaWeights(path, log)
     try:
-        collected = Collected(weights.name, identity)
+        collected = Collected(weights.name + _OF_CHATS * args.from_chats, identity)
         if collected.positions and not args.resume:
             raise UsageError(
                 f"{collected.positions} positions of {weights.name} were collected before: --resume goes on with "
@@ -89,7 +90,9 @@ def _collect(
     source: Iterator[list[Written]]
     try:
         if args.from_chats:
-            source = read_again(texts, _chats(reader, weights.name))
+            known = collected.texts()
+            chats = _chats(reader, weights.name)
+            source = read_again(texts, (each for each in chats if np.array(each[1], np.int32).tobytes() not in known))
         else:
             frame = frame_of(reader.format.prompt, weights.vocabulary.ends)
             source = Replies(texts, frame, np.random.default_rng([args.seed, collected.rounds]))
@@ -172,15 +175,16 @@ def remove_heads(args: Namespace) -> int:
     """Delete heads and what was collected for them."""
     there = {path.name.removesuffix(f".{kind}.npz") for kind in Kind for path in heads_folder().glob(f"*.{kind}.npz")}
     collected = texts_folder()
-    there |= {path.name for path in collected.glob("*") if path.is_dir()}
+    there |= {path.name.removesuffix(_OF_CHATS) for path in collected.glob("*") if path.is_dir()}
     for name in args.names:
         if name not in there:
             raise NotHere(f"no head of {printable(name)} is here; see: specchat heads list")
     for name in args.names:
         for kind in Kind:
             path_of(name, kind).unlink(missing_ok=True)
-        if (collected / name).is_dir():
-            Collected(name, "").remove()
+        for folder in (name, name + _OF_CHATS):
+            if (collected / folder).is_dir():
+                Collected(folder, "").remove()
         say(f"the heads of {name} are deleted")
     return 0
 

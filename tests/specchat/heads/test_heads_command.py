@@ -15,7 +15,7 @@ from specchat.cli import main
 from specchat.conversation import Message, Role
 from specchat.heads import command
 from specchat.heads.collected import Collected
-from specchat.heads.file import BadHead, load, save, write_arrays
+from specchat.heads.file import BadHead, load, save, weights_of, write_arrays
 from specchat.heads.training import collect, learn
 from specchat.heads.writing import Frame, Replies, Written, frame_of
 from specchat.loading import EngineOptions, load_engines
@@ -216,15 +216,50 @@ def test_a_chat_without_kept_replies_of_the_model_is_no_text(model: Path, capsys
     assert "the kept chats have 0 tokens of target" in capsys.readouterr().err
 
 
-def test_what_was_read_from_chats_does_not_stay_behind(own: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def chats(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], list[int]]]:
+    """Twelve replies of a hundred tokens, with their prompts, are kept."""
     rng = np.random.default_rng(0)
     kept = [([5, 6, 7], rng.integers(20, 200, size=100).tolist()) for _ in range(12)]
     monkeypatch.setattr(command, "_chats", lambda reader, name: iter(kept))
+    return kept
 
+
+def test_what_was_read_from_chats_does_not_stay_behind(own: Path, model: Path, chats: object) -> None:
     assert train(model, "--from-chats") == 0
 
     assert load(head_file(own))[1].positions == 1000
-    assert not (own / "cache" / "heads" / "target").exists()
+    assert not list((own / "cache" / "heads").iterdir())
+
+
+def test_chats_and_what_the_model_wrote_itself_never_mix(
+    own: Path, model: Path, chats: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(model)
+    written = load(head_file(own))[1].positions
+    collected = Collected("target", weights_of(model)).positions
+
+    assert train(model, "--from-chats", "--kind", "medusa") == 0
+
+    assert load(head_file(own, "medusa"))[1].positions == 1000 != written
+    assert Collected("target", weights_of(model)).positions == collected
+
+
+def test_reading_of_chats_that_was_stopped_reads_none_twice(
+    own: Path, model: Path, chats: list[tuple[list[int], list[int]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "collect", lambda to, source, most, progress: collect(to, source, 300, progress) and 0)
+    assert train(model, "--from-chats") == 130
+    monkeypatch.setattr(command, "collect", collect)
+    monkeypatch.setattr(command, "learn", lambda learner, progress: False)
+
+    assert train(model, "--from-chats", "--resume") == 130
+
+    collected = Collected("target.chats", weights_of(model))
+    assert collected.texts() == {np.array(reply, np.int32).tobytes() for _, reply in chats[:10]}
+    assert collected.positions == 1000
+    assert main(["heads", "rm", "target"]) == 0
+    assert not list((own / "cache" / "heads").iterdir())
 
 
 # -- Files -----------------------------------------------------------------------------------------------------
