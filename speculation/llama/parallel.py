@@ -88,4 +88,12 @@ class ParallelTexts(Handles):
 
     def forget(self, text: int) -> None:
         """Make room for another text in place of this one."""
-        llama_cpp.llama_memory_seq_rm(llama_cpp.llama_get_memory(self._context), text, -1, -1)
+        self.keep(text, 0)
+
+    def keep(self, text: int, n: int) -> int:
+        """Forget what follows the first n tokens of a text; how many are left, which is 0 where it cannot be cut."""
+        memory = llama_cpp.llama_get_memory(self._context)
+        if n > 0 and llama_cpp.llama_memory_seq_rm(memory, text, n, -1):
+            return n
+        llama_cpp.llama_memory_seq_rm(memory, text, -1, -1)
+        return 0

@@ -83,5 +83,8 @@ def test_texts_beside_each_other_are_read_as_each_would_be_alone(tmp_path: Path,
     assert np.allclose(texts.read([Part(1, 0, [3])])[0].hidden, texts.read([Part(1, 1, [3])])[0].hidden, atol=9)
     with pytest.raises(EngineFailure):
         texts.read([Part(0, 0, [1])])  # which stands there already
+    whole = texts.read([Part(2, 3, [38, 46])])[0].row.copy()
+    assert texts.keep(2, 2) == 2
+    assert np.allclose(texts.read([Part(2, 2, [32, 38, 46])])[0].row, whole, atol=2e-3)
     texts.close()
     weights.close()

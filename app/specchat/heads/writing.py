@@ -37,6 +37,7 @@ class Texts(Protocol):
     def n_batch(self) -> int: ...
     def read(self, parts: Sequence[Part]) -> list[Read]: ...
     def forget(self, text: int) -> None: ...
+    def keep(self, text: int, n: int) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,17 +131,27 @@ class Replies:
 
 
 def read_again(model: Texts, given: Iterable[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[Written]]:
-    """The same of replies that are there already, each with the prompt before it; those too long are left out."""
+    """The same of replies that are there already, each with the prompt before it; those too long are left out.
+
+    What a prompt shares with the text before it, as in one chat, is not read again. Yields after each batch.
+    """
+    there: Tokens = np.empty(0, dtype=np.int32)
+    states: NDArray[np.float16] | None = None  # of these
     for prompt, reply in given:
-        whole = [*prompt, *reply]
+        whole = np.array([*prompt, *reply], dtype=np.int32)
         if len(whole) > model.n_texts * model.n_ctx:
             continue
-        rows = []
-        for start in range(0, len(whole), model.n_batch):
-            part = Part(0, start, whole[start : start + model.n_batch])
-            rows.append(model.read([part])[0].hidden.astype(np.float16))
-        model.forget(0)
-        yield [Written(np.array(reply, dtype=np.int32), np.concatenate(rows)[len(prompt) :])]
+        shared = model.keep(0, common_prefix(there, whole))
+        there = whole[:shared]
+        states = None if states is None else states[:shared]
+        while len(there) < len(whole):
+            part = whole[len(there) : len(there) + model.n_batch]
+            read = model.read([Part(0, len(there), part)])[0].hidden.astype(np.float16)
+            states = read if states is None else np.concatenate([states, read])
+            there = whole[: len(there) + len(part)]
+            yield []
+        if states is not None:
+            yield [Written(whole[len(prompt) :], states[len(prompt) :])]
 
 
 def _asked(text: _Growing, row: Row, frame: Frame, rng: Generator) -> bool:

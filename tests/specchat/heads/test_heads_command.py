@@ -17,7 +17,7 @@ from specchat.heads import command
 from specchat.heads.collected import Collected
 from specchat.heads.file import BadHead, load, save, weights_of, write_arrays
 from specchat.heads.training import collect, learn
-from specchat.heads.writing import Frame, Replies, Written, frame_of
+from specchat.heads.writing import Frame, Replies, Written, frame_of, read_again
 from specchat.loading import EngineOptions, load_engines
 from specchat.session import ChatSession, Guess, ReplySettings
 from speculation.heads.head import Kind
@@ -353,6 +353,7 @@ class Scripted:
 
     def __init__(self) -> None:
         self.texts: dict[int, list[int]] = {}
+        self.n_read = 0
 
     def read(self, parts: Sequence[Part]) -> list[Read]:
         assert sum(len(part.tokens) for part in parts) <= self.n_batch
@@ -361,6 +362,7 @@ class Scripted:
             known = self.texts.setdefault(text, [])
             assert start == len(known)
             known += [int(token) for token in tokens]
+            self.n_read += len(tokens)
             row = np.full(12, -50.0, dtype=np.float32)
             row[(known[-1] + 1) % 10] = 5.0
             hidden = [[token, start + i] for i, token in enumerate(tokens)]
@@ -369,6 +371,18 @@ class Scripted:
 
     def forget(self, text: int) -> None:
         del self.texts[text]
+
+    def keep(self, text: int, n: int) -> int:
+        del self.texts.setdefault(text, [])[n:]
+        return n
+
+
+class Uncut(Scripted):
+    """A cache that can only be emptied."""
+
+    def keep(self, text: int, n: int) -> int:
+        self.texts.pop(text, None)
+        return 0
 
 
 def test_replies_are_what_follows_the_closing_of_the_question_with_a_state_for_each_token() -> None:
@@ -386,6 +400,20 @@ def test_replies_are_what_follows_the_closing_of_the_question_with_a_state_for_e
         assert text.hidden[:, 0].tolist() == tokens
         assert (np.diff(text.hidden[:, 1]) == 1).all()
         assert len(tokens) >= 24
+
+
+@pytest.mark.parametrize(("model", "n_read"), [(Scripted(), 30 + 20 + 48), (Uncut(), 30 + 50 + 48 + 48)])
+def test_of_a_chat_every_token_is_read_once_where_the_cache_can_be_cut(model: Scripted, n_read: int) -> None:
+    first, second = [*range(10)], [*range(10, 40)]
+    replies = [[1] * 20, [2] * 10, [3] * 18, [3] * 18, [4] * 200]
+    prompts = [first, [*first, *replies[0], 5, *second[:9]], second, second, second]  # of the next chat twice the same
+
+    found = [text for texts in read_again(model, zip(prompts, replies, strict=True)) for text in texts]
+
+    assert [text.tokens.tolist() for text in found] == replies[:4]
+    for text, prompt in zip(found, prompts, strict=False):
+        assert text.hidden.tolist() == [[token, len(prompt) + i] for i, token in enumerate(text.tokens)]
+    assert model.n_read == n_read
 
 
 def test_the_frame_is_what_the_template_writes_around_any_question() -> None:
