@@ -43,6 +43,18 @@ class Encoder(Protocol):
     @property
     def bos(self) -> int: ...
     def encode(self, text: str) -> Tokens: ...
+    def decode(self, tokens: Sequence[int]) -> bytes: ...
+
+
+def as_read(message: Message, vocabulary: Encoder) -> Message:
+    """A message without its ids where they do not spell its text: a model of another vocabulary wrote them."""
+    if not message.tokens:
+        return message
+    try:
+        spelled = vocabulary.decode(message.tokens).decode("utf-8", "replace")
+    except ValueError:  # this vocabulary has no such token
+        spelled = None
+    return message if spelled == message.text else replace(message, tokens=None)
 
 
 class PromptFormat:
@@ -63,7 +75,7 @@ class PromptFormat:
 
     def prompt(self, messages: Sequence[Message]) -> Tokens:
         """The ids that ask for the next reply, shape (n,). Raises TemplateError."""
-        messages = _mended(messages)
+        messages = [as_read(message, self._vocabulary) for message in _mended(messages)]
         guard = _unused_character([self._template.source, *(message.text for message in messages)])
         guarded = [replace(message, text=self._guard(message.text, guard)) for message in messages]
         rendered = self._render(guarded)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from specchat.conversation import Message, Role
+from specchat.conversation import Message, Role, as_read
 from specchat.detokenize import ReplyText
 from specchat.dialogue import Dialogue, Event, joined
 from specchat.equipment import Equipment
@@ -215,6 +215,7 @@ class ChatSession(Dialogue):
         prompt = self.engines.format.prompt(asked)
         vocabulary = self.engines.target.weights.vocabulary
         if begun is not None:
+            begun = as_read(begun, vocabulary)
             begun_ids = vocabulary.encode(begun.text) if begun.tokens is None else begun.tokens
             prompt = np.concatenate([prompt, np.asarray(begun_ids, dtype=np.int32)])
         seed = secrets.randbits(32) if seed is None else seed

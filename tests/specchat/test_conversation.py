@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -57,17 +57,26 @@ NO_SYSTEM = (
 
 @dataclass
 class Letters:
-    """A vocabulary of one token a letter; `fuses` are texts that it, wrongly, turns into control tokens."""
+    """A vocabulary of one token a letter; `fuses` are texts that it, wrongly, turns into control tokens.
+
+    Of other tokens it knows those of `replies`, whole.
+    """
 
     controls: Mapping[str, int] = field(default_factory=lambda: CONTROLS)
     adds_bos: bool = False
     bos: int = BOS
     fuses: tuple[str, ...] = ()
+    replies: Mapping[tuple[int, ...], str] = field(default_factory=dict)
 
     def encode(self, text: str) -> Tokens:
         for fused in self.fuses:
             text = text.replace(fused, chr(self.controls[fused]))
         return np.array([ord(c) if ord(c) < 9 else ord(c) + 100 for c in text], dtype=np.int32)
+
+    def decode(self, tokens: Sequence[int]) -> bytes:
+        if tuple(tokens) not in self.replies:
+            raise ValueError(f"tokens {tokens}")
+        return self.replies[tuple(tokens)].encode()
 
     def spell(self, ids: Tokens) -> str:
         """The text, with control tokens and ids that were given as they are in braces."""
@@ -96,7 +105,8 @@ def compiled(template: str) -> Template:
 
 
 def spelled(template: str, *messages: Message, vocabulary: Letters | None = None) -> str:
-    vocabulary = vocabulary or Letters()
+    own = {message.tokens: message.text for message in messages if message.tokens}
+    vocabulary = vocabulary or Letters(replies=own)
     return vocabulary.spell(PromptFormat(compiled(template), vocabulary).prompt(messages))
 
 
@@ -236,8 +246,15 @@ def test_a_first_token_that_the_vocabulary_lacks_is_not_added() -> None:
     assert spelled(CHATML, user("a"), vocabulary=Letters(adds_bos=True, bos=-1)) == turn("user", "a") + ASKS
 
 
+@pytest.mark.parametrize("known", [{}, {(OWN,): "another text"}])
+def test_ids_of_another_vocabulary_are_not_read_but_the_text_is(known: Mapping[tuple[int, ...], str]) -> None:
+    prompt = spelled(CHATML, user("a"), said("b", OWN), user("c"), vocabulary=Letters(replies=known))
+
+    assert prompt == spelled(CHATML, user("a"), said("b"), user("c"))
+
+
 def test_a_refused_system_prompt_stands_in_front_of_the_first_message_with_a_notice() -> None:
-    prompts = PromptFormat(Template(NO_SYSTEM), Letters())
+    prompts = PromptFormat(Template(NO_SYSTEM), Letters(replies={(OWN,): "b"}))
 
     ids = prompts.prompt([system("Be brief."), user("a"), said("b", OWN), user("c")])
 
@@ -353,3 +370,12 @@ def test_with_a_real_tokenizer_ids_that_encoding_would_not_give_survive(vocabula
     ids = PromptFormat(Template(QWEN25), vocabulary).prompt([user("a"), said("Hello", *letters), user("b")]).tolist()
 
     assert any(tuple(ids[i : i + 5]) == letters for i in range(len(ids)))
+
+
+@pytest.mark.parametrize("token", [-1, 10**6])
+def test_with_a_real_tokenizer_ids_that_it_does_not_have_are_not_read(vocabulary: Vocabulary, token: int) -> None:
+    prompts = PromptFormat(compiled(QWEN25), vocabulary)
+
+    ids = prompts.prompt([user("a"), said("Hello", token), user("b")])
+
+    assert ids.tolist() == prompts.prompt([user("a"), said("Hello"), user("b")]).tolist()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from specchat.conversation import Role
+from specchat.conversation import Message, Role
 from specchat.kept import Kept, as_prices
 from specchat.loading import EngineOptions, Engines, UnfitDraft, load_engines
 from specchat.session import ChatSession, Checked, ContextFull, Guess, Reading, Reply, ReplySettings, Wrote
@@ -293,6 +293,26 @@ def test_a_reply_that_was_cut_and_continued_is_what_one_run_writes(
     assert session.messages[-1].text == whole
     assert len(session.messages) == 2
     assert rest.read_tokens == 0  # it goes on in the cache
+
+
+@pytest.mark.parametrize("foreign", [(5, 5, 5), (10**6,)])
+def test_what_a_model_of_another_vocabulary_began_goes_on_from_its_text(
+    engines: Engines, foreign: tuple[int, ...]
+) -> None:
+    texts = []
+    for tokens in (None, foreign):
+        session = session_on(engines, sampling=GREEDY, max_tokens=20)
+        session.messages = [
+            Message(Role.USER, "hello there"),
+            Message(Role.ASSISTANT, "hello"),
+            Message(Role.USER, "and again"),
+            Message(Role.ASSISTANT, "well then", tokens),
+        ]
+        list(session.go_on(seed=5))
+        texts.append(session.messages[-1].text)
+
+    assert texts[0] == texts[1]
+    assert texts[0].startswith("well then")
 
 
 def test_there_is_nothing_to_redo_or_continue_in_an_empty_chat(engines: Engines) -> None:
