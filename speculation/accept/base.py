@@ -5,7 +5,7 @@ Letters as in Leviathan et al. 2023: p is the target's distribution, q the one a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from speculation.types import Distribution, Draft, Tokens, Verdict, point_mass
 
 Rows = Callable[[int], Distribution]  # row i: the target's distribution after node i - 1; row 0: after the context
 Drawn = tuple[int, Distribution | None]  # a draft token, and the q to report with it
+Foreseen = tuple[int, float]  # a draft token, and how sure it is, 0..1
 
 
 class Rule(Protocol):
@@ -39,6 +40,13 @@ class Rule(Protocol):
         """Draw up to n different candidates for a position; the first is as from `draw`.
 
         All of them have to be proposed, in this order: what is withheld was drawn all the same.
+        """
+        ...
+
+    def foreseen(self, q: Distribution, position: int, n: int) -> Sequence[Foreseen]:
+        """What `draw_several` would give, the surest first, for whoever decides how many to propose.
+
+        Empty where looking would bias the text, because what was drawn has to be proposed, and where q has one token.
         """
         ...
 

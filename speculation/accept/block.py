@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.random import Generator
 
-from speculation.accept.base import Drawn, Rows, at_ids, drawn_from, q_of, residual
+from speculation.accept.base import Drawn, Foreseen, Rows, at_ids, drawn_from, q_of, residual
 from speculation.types import Distribution, Draft, Verdict
 
 
@@ -23,6 +25,9 @@ class Block:
 
     def draw_several(self, q: Distribution, position: int, n: int) -> list[Drawn]:
         return [self.draw(q, position)][:n]
+
+    def foreseen(self, q: Distribution, position: int, n: int) -> Sequence[Foreseen]:
+        return ()
 
     def verify(self, rows: Rows, draft: Draft, position: int) -> Verdict:
         assert draft.parents is None, "this rule is one for chains"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from speculation.accept.base import Drawn, Rows
+from speculation.accept.base import Drawn, Foreseen, Rows
 from speculation.types import Distribution, Draft, Tokens, Verdict
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the increment and multipliers of splitmix64 (Steele et al. 2014)
@@ -38,8 +40,20 @@ class Coupled:
     def draw_several(self, q: Distribution, position: int, n: int) -> list[Drawn]:
         if n == 1 or len(q.ids) == 1:
             return [self.draw(q, position)][:n]  # in a third of the time
+        return [(token, None) for token, _ in self.foreseen(q, position, n)]
+
+    def foreseen(self, q: Distribution, position: int, n: int) -> Sequence[Foreseen]:
+        """The shares of q times noise: the further a token is ahead of the others, the less the target's p undoes it.
+
+        They foretell what is accepted better than q does (packaging/decisions.md, "The chooser").
+        """
+        if len(q.ids) == 1:
+            return ()
         noisy = np.log(q.probs) + gumbel(self._seed, position, q.ids)
-        return [(int(token), None) for token in q.ids[np.argsort(-noisy, kind="stable")[:n]]]
+        best = np.argpartition(-noisy, n - 1)[:n] if n < len(noisy) else np.arange(len(noisy))
+        best = best[np.argsort(-noisy[best], kind="stable")]
+        shares = np.exp(noisy - noisy[best[0]])
+        return list(zip(q.ids[best].tolist(), (shares[best] / shares.sum()).tolist(), strict=True))
 
     def verify(self, rows: Rows, draft: Draft, position: int) -> Verdict:
         children = draft.children()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.random import Generator
 
-from speculation.accept.base import Drawn, Rows, drawn_from, q_of, residual
+from speculation.accept.base import Drawn, Foreseen, Rows, drawn_from, q_of, residual
 from speculation.types import Distribution, Draft, Verdict
 
 
@@ -34,6 +36,9 @@ class Rejection:
             drawn.append((token, left))
             left = _without(left, token)
         return drawn
+
+    def foreseen(self, q: Distribution, position: int, n: int) -> Sequence[Foreseen]:
+        return ()
 
     def verify(self, rows: Rows, draft: Draft, position: int) -> Verdict:
         children = draft.children()

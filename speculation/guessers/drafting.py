@@ -6,6 +6,7 @@ drafting costs little, guesses go on behind several of them at once (Li et al. 2
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -33,6 +34,7 @@ class _Look:
     """What a row offers: candidates by rank, before any of them is drawn."""
 
     q: Distribution
+    foreseen: tuple[int, ...]  # what the rule will draw, where it may be looked at beforehand
     others: tuple[int, ...]  # the best tokens that q cannot yield
     ps: tuple[float, ...]  # how sure the writer is of the best tokens,
     chances: tuple[float, ...]  # and what that is worth
@@ -111,13 +113,13 @@ class Drafting:
         rows: Logits | None = row[np.newaxis]
         while rows is not None:
             n_looked_at = 1 if keep_on is None else min(k - len(tree), _CANDIDATES)
-            level = self._opened(context, nodes, rows, n_looked_at)
+            level = self._opened(rule, context, nodes, rows, n_looked_at)
             offers = [
                 (tree.reach(each.node) * chance, i) for i, each in enumerate(level) for chance in each.look.chances
             ]
             offers = sorted(offers, key=lambda offer: -offer[0])[: k - len(tree)]
-            # How many a node gets is settled by what q is, before the draw: to look at the tokens first would draw the
-            # proposed ones from another q than is reported, and the text would no longer follow the target.
+            # How many a node gets is settled before the draw, unless the rule foresees it: to look at the tokens first
+            # would draw the proposed ones from another q than is reported, and the text would not be the target's.
             if keep_on is None:
                 worth = int(not len(tree) or level[0].look.ps[0] >= self._min_p)
             else:
@@ -155,7 +157,12 @@ class Drafting:
             node = next((child for child, drafted, _ in candidates if drafted == token), None)
 
     def _opened(
-        self, context: Context, nodes: Sequence[tuple[int, tuple[int, ...]]], rows: Logits, n_candidates: int
+        self,
+        rule: Rule,
+        context: Context,
+        nodes: Sequence[tuple[int, tuple[int, ...]]],
+        rows: Logits,
+        n_candidates: int,
     ) -> list[_Open]:
         """Nodes, given by their number and path, with what their rows offer: up to so many candidates each."""
         found: list[_Open] = []
@@ -167,28 +174,35 @@ class Drafting:
             else:
                 if penalises:
                     seen = self._columns_of(recent(context, path, self.sampling.repeat_last_n))
-                look = self._look(rows[min(i, len(rows) - 1)], seen, n_candidates)
+                look = self._look(rule, rows[min(i, len(rows) - 1)], len(context) + len(path), seen, n_candidates)
             found.append(_Open(node, path, look))
         return found
 
-    def _look(self, row: Row, seen: Tokens, n: int) -> _Look:
-        q = distribution(row, self.sampling, seen)
-        best = q.ids[:n].tolist()
+    def _look(self, rule: Rule, row: Row, position: int, seen: Tokens, n: int) -> _Look:
+        columns = distribution(row, self.sampling, seen)
+        q = self._named(columns)
+        foreseen = rule.foreseen(q, position, n)
+        best = [] if foreseen else columns.ids[:n].tolist()
         others: list[int] = []
-        if len(best) < n:
-            others = [column for column in leading(row, n)[0].tolist() if column not in best][: n - len(best)]
-        ps = probabilities(row, [*best, *others]).tolist()
+        if len(best) + len(foreseen) < n:
+            there = columns.ids.tolist()
+            others = [each for each in leading(row, n)[0].tolist() if each not in there][: n - len(there)]
+        ps = sureness(row, columns, [share for _, share in foreseen])
+        if best or others:
+            ps += probabilities(row, [*best, *others]).tolist()
         chances: list[float] = []
         left = 1.0
         for rank, p in enumerate(ps):
             chance = self._worth[min(rank, len(self._worth) - 1)].chance(p)
             chances.append(min(chance, left, *chances[-1:]))  # no candidate is likelier than the one before it
             left -= chances[-1]
-        return _Look(self._named(q), tuple(self._name(each) for each in others), tuple(ps), tuple(chances))
+        foreseen_tokens = tuple(token for token, _ in foreseen)
+        return _Look(q, foreseen_tokens, tuple(self._name(each) for each in others), tuple(ps), tuple(chances))
 
     def _drawn(self, rule: Rule, look: _Look, position: int, n: int) -> list[Drawn]:
         """n candidates; where q cannot yield so many, the best of the other tokens follow."""
-        drawn = rule.draw_several(look.q, position, n)
+        drawn: list[Drawn] = [(token, None) for token in look.foreseen[:n]]
+        drawn = drawn or rule.draw_several(look.q, position, n)
         for token in look.others[: n - len(drawn)]:
             drawn.append((token, None if drawn[0][1] is None else point_mass(token)))
         return drawn
@@ -206,6 +220,18 @@ class Drafting:
 
     def _name(self, column: int) -> int:
         return int(column) if self._ids is None else int(self._ids[column])
+
+
+def sureness(row: Row, q: Distribution, shares: Sequence[float]) -> list[float]:
+    """How sure a writer is of tokens that a rule foresees, from their shares and from what q leaves out of its row.
+
+    The root is halfway between leaving that out of account and taking it whole, each of which foretells less
+    (packaging/decisions.md, "The chooser").
+    """
+    if not shares:
+        return []
+    kept = float(probabilities(row, q.ids[:1])[0]) / float(q.probs[0])
+    return [share * min(1.0, math.sqrt(kept)) for share in shares]
 
 
 def fastest(clock: Callable[[], float], tries: Iterable[Callable[[], object]]) -> float:

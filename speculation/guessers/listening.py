@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from speculation.accept import Rule
+from speculation.guessers.drafting import sureness
 from speculation.sampling import SamplingConfig, distribution, probabilities
 from speculation.types import Logits, Tokens
 
@@ -14,7 +15,7 @@ class Heard:
     """A token of a text, and what the draft model would have said in its place."""
 
     at: int  # its index in the text
-    sure: float  # the model's probability of its best token
+    sure: float  # how sure it would have been: as the rule foresees it, or the probability of its best token
     held: bool  # whether what it would have proposed is what was written
 
 
@@ -27,6 +28,8 @@ def heard(rows: Logits, tokens: Tokens, first: int, rule: Rule, sampling: Sampli
     for at, row in enumerate(rows, first):
         seen = tokens[:at] if sampling.repeat_last_n < 0 else tokens[max(0, at - sampling.repeat_last_n) : at]
         q = distribution(row, sampling, seen)
-        sure = float(probabilities(row, q.ids[:1])[0])
-        found.append(Heard(at, sure, rule.draw(q, at)[0] == int(tokens[at])))
+        foreseen = rule.foreseen(q, at, 1)
+        token = foreseen[0][0] if foreseen else rule.draw(q, at)[0]
+        sure = sureness(row, q, [share for _, share in foreseen]) or probabilities(row, q.ids[:1]).tolist()
+        found.append(Heard(at, sure[0], token == int(tokens[at])))
     return found

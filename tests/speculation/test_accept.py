@@ -194,6 +194,9 @@ class ArgmaxWithSoftQ(DraftModel):
             def draw_several(self, q: Distribution, position: int, n: int) -> list[Drawn]:
                 return [(int(q.ids[0]), q)]
 
+            def foreseen(self, q: Distribution, position: int, n: int) -> tuple[()]:
+                return ()
+
             def verify(self, rows: object, draft: Draft, position: int) -> None: ...
 
         return super().propose(context, k, Greedily())  # type: ignore[arg-type] # verify is never called
@@ -234,6 +237,9 @@ def test_a_residual_drawn_from_p_is_caught() -> None:
 
         def draw_several(self, q: Distribution, position: int, n: int) -> list[Drawn]:
             return self._right.draw_several(q, position, n)
+
+        def foreseen(self, q: Distribution, position: int, n: int) -> tuple[()]:
+            return ()
 
         def verify(self, rows: Callable[[int], Distribution], draft: Draft, position: int) -> object:
             verdict = self._right.verify(rows, draft, position)

@@ -365,6 +365,47 @@ def test_candidates_for_a_position_differ_and_the_first_is_the_one_drawn_alone(
     assert len(set(several)) == len(several) == (1 if rule_name == "block" else min(n, len(q.ids)))
 
 
+@pytest.mark.parametrize("rule_name", RULE_NAMES)
+@given(weights=st.lists(st.integers(0, 9), min_size=5, max_size=5).filter(any), n=st.integers(1, 7))
+@examples(50)
+def test_what_a_rule_foresees_is_what_it_draws_the_surest_first(rule_name: str, weights: list[int], n: int) -> None:
+    q = made([float(weight) for weight in weights])
+    rule = rule_named(rule_name, 4)
+
+    foreseen = rule.foreseen(q, 11, n)
+
+    if rule_name in ("rejection", "block") or len(q.ids) == 1:
+        assert not foreseen  # or what is withheld would bias the text
+        return
+    shares = [share for _, share in foreseen]
+    assert [token for token, _ in foreseen] == [token for token, _ in rule.draw_several(q, 11, n)]
+    assert shares == sorted(shares, reverse=True)
+    assert 0.0 < sum(shares) <= 1.0 + 1e-9
+
+
+def test_what_is_foreseen_tells_more_of_what_holds_than_the_draft_does() -> None:
+    rng = np.random.default_rng(7)
+    sure, likely = [], []
+    for seed in range(2000):
+        logits = rng.normal(size=12) * 2
+        p = distribution(logits.astype(np.float32), HOT)
+        q = distribution((logits + 0.7 * rng.normal(size=12)).astype(np.float32), HOT)
+        rule = rule_named("coupled", seed)
+        (token, share), *_ = rule.foreseen(q, 3, 1)
+        held = token == rule.draw(p, 3)[0]
+        sure.append((share, held))
+        likely.append((float(q.probs[0]), held))
+
+    assert ranked_apart(sure) > ranked_apart(likely) + 0.05
+
+
+def ranked_apart(found: list[tuple[float, bool]]) -> float:
+    """How often something that held has a higher number than something that did not."""
+    held = np.array([number for number, did in found if did])
+    failed = np.array([number for number, did in found if not did])
+    return float((held[:, None] > failed).mean())
+
+
 def test_a_step_counts_nodes_positions_and_the_source_of_the_branch_that_won() -> None:
     target = HistoryModel(6, 1)
     prompt = [0, 1, 2]
