@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import select
 import signal
@@ -63,8 +62,9 @@ def answer_to(question: str) -> str | None:
     """What is typed behind a question on the terminal, in lower case; None at the end of input."""
     print(question, end="", file=sys.stderr, flush=True)
     # Ctrl-C on the brink of a blocking read, or seen by another thread, would raise only behind the read.
-    while os.name == "posix" and not select.select([sys.stdin], [], [], _TURN_S)[0]:
-        pass
+    with suppress(OSError, ValueError):  # of input that cannot be waited for, as on Windows
+        while not select.select([sys.stdin], [], [], _TURN_S)[0]:
+            pass
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
         say("")
