@@ -35,6 +35,10 @@ class Examples:
         held: NDArray[np.bool_] = self.texts[positions] % _HELD_OUT == _HELD_OUT - 1
         return held
 
+    @property
+    def n_texts(self) -> int:
+        return len(np.unique(self.texts))
+
     def vocabulary(self, count: int, n_vocab: int) -> Tokens:
         """The most frequent tokens of the texts that are learned from, (count,), then those of the lowest ids.
 

@@ -16,11 +16,12 @@ def accuracy(head: Head, examples: Examples, depths: int) -> list[float]:
     """The share of held-out positions where the best guess is the token so many places ahead, for 1, 2 ... `depths`.
 
     EAGLE's head is given the true tokens in between, but its own features, as behind accepted guesses.
+    Raises ValueError where nothing is held out: a share of nothing would be made up.
     """
     at = examples.with_ahead(1 + depths)
     at = at[examples.held_out(at)]
     if not len(at):
-        return [0.0] * depths
+        raise ValueError("no text is held out to judge a head by")
     places = head.places_of(examples.tokens)
     right = np.zeros(depths)
     for start in range(0, len(at), _CHUNK):

@@ -17,8 +17,9 @@ Compare = Callable[[str, str], None]
 
 @pytest.fixture(autouse=True)
 def no_state_of_the_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The app tidies the copies to undo with when it starts; those of whoever runs the tests are left alone."""
+    """The app tidies copies to undo with, and deletes what heads read from chats: of who runs the tests, nothing."""
     monkeypatch.setenv("SPECCHAT_STATE_DIR", str(tmp_path_factory.getbasetemp() / "state"))
+    monkeypatch.setenv("SPECCHAT_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
 def normalised(svg: str) -> str:

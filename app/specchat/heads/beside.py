@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from specchat.heads.file import BadHead, load, path_of, weights_of
+from specchat.heads.places import BadName
 from specchat.reply import Guess
 from speculation.heads.head import Head, Kind
 from speculation.llama import LlamaModel
@@ -14,9 +15,11 @@ def heads_beside(target: LlamaModel, path: Path, notices: list[str]) -> dict[Gue
     """The heads that were trained for a model in a file; what is wrong with others is added to the notices."""
     name, found = target.weights.name, dict[Guess, Head]()
     weights = None
-    for kind in Kind:
-        if not (place := path_of(name, kind)).exists():
-            continue
+    try:
+        places = {kind: place for kind in Kind if (place := path_of(name, kind)).exists()}
+    except BadName:
+        return found  # no head can have been kept for it
+    for kind, place in places.items():
         try:
             weights = weights or weights_of(path)
             head, _ = load(place, weights)

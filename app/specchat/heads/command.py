@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
+from itertools import takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from specchat.console import Bar, on_interrupt, printable, say, size
+from specchat.console import Bar, end_interrupts, on_interrupt, printable, say, size
 from specchat.errors import NotHere, Refusal, UsageError
 from specchat.exit_codes import ExitCode
-from specchat.folders import heads_folder, history_path, texts_folder
+from specchat.folders import heads_folder, history_path
+from specchat.headers import read_header
 from specchat.heads.collected import Collected
 from specchat.heads.file import About, BadHead, load, path_of, save, weights_of
 from specchat.heads.matrices import Matrices
-from specchat.heads.training import about, collect, learn, untrained
-from specchat.heads.writing import LENGTH, Replies, Written, frame_of, read_again
+from specchat.heads.places import Source, alone_with, checked, models_with_texts, remove_texts
+from specchat.heads.training import FEWEST, about, collect, learn, too_few, untrained
+from specchat.heads.writing import Replies, Written, frame_of, read_again, room_for
 from specchat.history.store import Store
 from specchat.machine import decoding_threads
 from specchat.opening import harmless
@@ -29,10 +34,10 @@ from speculation.heads.fitting import Learner, Recipe
 from speculation.heads.head import Kind
 from speculation.llama import EngineLog, LlamaWeights, ParallelTexts
 
-_FEWEST = 1000  # positions
 _TEXTS = 48  # that grow at once
+_ROOM = 400 * _TEXTS  # tokens of all of them; where a template writes much, fewer grow
 _MOST_CHATS = 100_000  # replies
-_OF_CHATS = ".chats"  # behind a model's name, for what was collected from chats: it never mixes with other text
+_MOST_THREADS = 512
 
 
 class Stopped(Refusal):
@@ -51,51 +56,94 @@ class _Wanted:
         self.yes = False
 
 
+@end_interrupts()
 def train(args: Namespace) -> int:
-    """Train a head and keep it. Raises UsageError, Stopped, NotHere and what loading does."""
-    if args.positions < _FEWEST:
-        raise UsageError(f"--positions {args.positions}: a head learns nothing from fewer than {_FEWEST}")
-    if args.epochs < 1 or args.seed < 0:
-        raise UsageError("--epochs is 1 or more, and --seed 0 or more")
-    kind, shelf = Kind(args.kind), Shelf()
+    """Train a head and keep it.
+
+    Raises UsageError, Stopped, NotHere, BadName, Busy, Gone, NoFrame, and what finding and loading a model does.
+    """
+    _check_numbers(args)
+    kind, source, shelf = Kind(args.kind), Source.CHATS if args.from_chats else Source.WRITTEN, Shelf()
     path = harmless(shelf, shelf.locate(args.name, agreed=args.yes))
+    checked(path.stem)
+    _check_model(path)
     matrices = Matrices(path)
     identity = weights_of(path)
     log = EngineLog()
-    weights = LlamaWeights(path, log)
-    try:
-        collected = Collected(weights.name + _OF_CHATS * args.from_chats, identity)
-        if collected.positions and not args.resume:
-            raise UsageError(
-                f"{collected.positions} positions of {weights.name} were collected before: --resume goes on with "
-                f"them, `specchat heads rm {weights.name}` deletes them"
-            )
-        wanted = _Wanted()
-        with on_interrupt(wanted.stop):
-            _collect(args, shelf, weights, log, collected, wanted)
-            return _learn(args, kind, weights, collected, matrices, identity, wanted)
-    finally:
-        weights.close()
+    with alone_with(path.stem):
+        weights = LlamaWeights(path, log)
+        try:
+            collected = Collected(weights.name, source, identity)
+            if collected.positions and not args.resume:
+                raise UsageError(
+                    f"{collected.positions} positions of {weights.name} were collected before: --resume goes on with "
+                    f"them, `specchat heads rm --texts {weights.name}` deletes them"
+                )
+            wanted = _Wanted()
+            with on_interrupt(wanted.stop):
+                _collect(args, weights, log, collected, wanted)
+                return _learn(args, kind, weights, collected, matrices, wanted)
+        finally:
+            weights.close()
 
 
-def _collect(
-    args: Namespace, shelf: Shelf, weights: LlamaWeights, log: EngineLog, collected: Collected, wanted: _Wanted
-) -> None:
+def _check_numbers(args: Namespace) -> None:
+    """Raises UsageError for numbers that make no sense."""
+    if args.positions < FEWEST:
+        raise UsageError(f"--positions {args.positions}: a head learns nothing from fewer than {FEWEST}")
+    if args.epochs < 1 or args.seed < 0:
+        raise UsageError("--epochs is 1 or more, and --seed 0 or more")
+    if args.threads is not None and not 1 <= args.threads <= _MOST_THREADS:
+        raise UsageError(f"--threads is {args.threads}; it must be a whole number from 1 to {_MOST_THREADS}")
+
+
+def _check_model(path: Path) -> None:
+    """Raises UsageError, NotHere for a model that no head can be made for or guess for, HeaderError."""
+    header = read_header(path)
+    if header.split is not None:
+        raise UsageError(
+            f"{printable(path.name)} is one of {header.split[1]} files of its model, and heads are trained for models "
+            "of one: join them with llama-gguf-split --merge"
+        )
+    if header.shape is not None and not header.shape.can_guess:
+        raise NotHere(f"{printable(path.stem)} cannot take tokens back, so no head can guess for it")
+
+
+class _Plan(NamedTuple):
+    """How many texts are read at once, how long each may be, and what they are."""
+
+    n_texts: int
+    n_ctx: int
+    begin: Callable[[ParallelTexts], Iterator[list[Written]]]
+
+
+def _of_chats(reader: Reader, collected: Collected, wanted: _Wanted) -> _Plan:
+    """The kept replies that were not read yet."""
+    known = collected.texts()
+    chats = takewhile(lambda _: wanted.yes, _chats(reader, collected.model))
+    new = (each for each in chats if np.array(each[1], np.int32).tobytes() not in known)
+    return _Plan(1, _ROOM, lambda texts: read_again(texts, new))
+
+
+def _of_its_own(reader: Reader, collected: Collected, most: int, seed: int) -> _Plan:
+    """What the model writes, of which a text may take `most` tokens. Raises NoFrame, TemplateError."""
+    frame = frame_of(reader.format.prompt, reader.vocabulary.ends)
+    n_ctx = room_for(frame, most)
+    rng = np.random.default_rng([seed, collected.rounds])
+    return _Plan(min(_TEXTS, max(1, _ROOM // n_ctx)), n_ctx, lambda texts: Replies(texts, frame, rng))
+
+
+def _collect(args: Namespace, weights: LlamaWeights, log: EngineLog, collected: Collected, wanted: _Wanted) -> None:
     if collected.positions >= args.positions:
         return
-    n_texts, n_ctx = (1, _TEXTS * LENGTH) if args.from_chats else (_TEXTS, LENGTH)
-    n_threads = args.threads or decoding_threads()
-    texts = ParallelTexts(weights, log, n_texts=n_texts, n_ctx=n_ctx, n_threads=n_threads)
     reader = Reader(weights)
-    source: Iterator[list[Written]]
+    if collected.source is Source.CHATS:
+        plan = _of_chats(reader, collected, wanted)
+    else:
+        plan = _of_its_own(reader, collected, weights.n_ctx_train or _ROOM, args.seed)
+    n_threads = args.threads or decoding_threads()
+    texts = ParallelTexts(weights, log, n_texts=plan.n_texts, n_ctx=plan.n_ctx, n_threads=n_threads)
     try:
-        if args.from_chats:
-            known = collected.texts()
-            chats = _chats(reader, weights.name)
-            source = read_again(texts, (each for each in chats if np.array(each[1], np.int32).tobytes() not in known))
-        else:
-            frame = frame_of(reader.format.prompt, weights.vocabulary.ends)
-            source = Replies(texts, frame, np.random.default_rng([args.seed, collected.rounds]))
         with Bar("collecting text", "tokens") as bar:
             bar.start(args.positions)
 
@@ -103,46 +151,43 @@ def _collect(
                 bar.move_to(done)
                 return wanted.yes
 
-            finished = collect(collected, source, args.positions, progress)
+            finished = collect(collected, plan.begin(texts), args.positions, progress)
     finally:
         texts.close()
-    if not finished:
+    if not finished or not wanted.yes:
         raise Stopped(f"stopped; {collected.positions} positions are kept, and --resume goes on with them")
-    if args.from_chats and collected.positions < _FEWEST:
-        raise NotHere(f"the kept chats have {collected.positions} tokens of {weights.name}; {_FEWEST} are too few")
 
 
 def _learn(
-    args: Namespace,
-    kind: Kind,
-    weights: LlamaWeights,
-    collected: Collected,
-    matrices: Matrices,
-    identity: str,
-    wanted: _Wanted,
+    args: Namespace, kind: Kind, weights: LlamaWeights, collected: Collected, matrices: Matrices, wanted: _Wanted
 ) -> int:
-    examples = collected.examples()
-    recipe = Recipe(epochs=args.epochs)
+    examples, recipe = collected.examples(), Recipe(epochs=args.epochs)
+    if lacking := too_few(examples, recipe, weights.name):
+        if collected.source is Source.CHATS:
+            collected.remove()  # or their words would stay there for nothing
+            raise NotHere(f"the kept chats have {lacking}: chat more, or leave --from-chats out")
+        raise NotHere(f"{lacking}: --resume with more --positions goes on")
     head, width = untrained(kind, examples, matrices, weights.size_bytes, weights.vocabulary.n_tokens, args.seed)
     learner = Learner(head, examples, recipe, args.seed)
     plan = f"{kind} {len(examples)} {args.epochs} {args.seed} {width} {len(head.ids)}"
     with Bar(f"learning, {len(examples)} positions", "parts") as bar:
         bar.start(1)
-        if not collected.take_up(kind, plan, learner):
+        if not collected.take_up(kind, plan, learner) and wanted.yes:
             learner.solve()
 
         def progress(done: float) -> bool:
             bar.move_to(done)
             return wanted.yes
 
-        finished = learn(learner, progress)
-    collected.note(kind, plan, learner)
+        finished = wanted.yes and learn(learner, progress, lambda: collected.note(kind, plan, learner))
     if not finished:
         raise Stopped(f"stopped at {learner.step / learner.steps:.0%}; --resume goes on from there")
-    told = about(learner.present, width, examples, recipe, weights.name, identity, tied=matrices.are_tied)
+    told = about(learner.present, width, examples, recipe, weights.name, collected.weights, tied=matrices.are_tied)
     path = save(learner.present, told)
-    if args.from_chats:
+    if collected.source is Source.CHATS:
         collected.remove()  # or deleting a chat would leave its words there
+    else:
+        collected.forget_learned(kind)
     print(path)
     say(f"{_words(told)}; {size(path.stat().st_size)}")
     return 0
@@ -172,21 +217,31 @@ def list_heads(args: Namespace) -> int:
 
 
 def remove_heads(args: Namespace) -> int:
-    """Delete heads and what was collected for them."""
-    there = {path.name.removesuffix(f".{kind}.npz") for kind in Kind for path in heads_folder().glob(f"*.{kind}.npz")}
-    collected = texts_folder()
-    there |= {path.name.removesuffix(_OF_CHATS) for path in collected.glob("*") if path.is_dir()}
-    for name in args.names:
-        if name not in there:
-            raise NotHere(f"no head of {printable(name)} is here; see: specchat heads list")
-    for name in args.names:
-        for kind in Kind:
-            path_of(name, kind).unlink(missing_ok=True)
-        for folder in (name, name + _OF_CHATS):
-            if (collected / folder).is_dir():
-                Collected(folder, "").remove()
-        say(f"the heads of {name} are deleted")
+    """Delete heads and what was collected for them, or that alone. Raises BadName, NotHere, Busy."""
+    names = list(dict.fromkeys(args.names))
+    there = models_with_texts()
+    if not args.texts:
+        there |= {path.name.removesuffix(f".{kind}.npz") for kind in Kind for path in _files(kind)}
+    for name in names:
+        if checked(name) not in there:
+            what, way = ("text", "paths texts") if args.texts else ("head", "heads list")
+            raise NotHere(f"no {what} of {printable(name)} is here; see: specchat {way}")
+    with ExitStack() as stack:
+        for name in names:  # all of them before anything is deleted
+            stack.enter_context(alone_with(name))
+        for name in names:
+            remove_texts(name)
+            if args.texts:
+                say(f"the text that was collected for {name} is deleted")
+                continue
+            for kind in Kind:
+                path_of(name, kind).unlink(missing_ok=True)
+            say(f"the heads of {name} are deleted")
     return 0
+
+
+def _files(kind: Kind) -> Iterator[Path]:
+    return heads_folder().glob(f"*.{kind}.npz")
 
 
 def _all() -> Iterator[tuple[Path, About | BadHead]]:

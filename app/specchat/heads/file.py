@@ -7,6 +7,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from specchat.console import printable
 from specchat.errors import Refusal
 from specchat.exit_codes import ExitCode
 from specchat.folders import heads_folder
+from specchat.heads.places import checked
 from specchat.partfile import flush
 from specchat.rewrite.disk import private_folder
 from speculation.heads.head import MEDUSA_DEPTHS, Head, Kind
@@ -28,6 +30,9 @@ _FORMAT = "specchat head 1"
 _MOST_BYTES = 1 << 29  # of a file
 _MOST_NUMBERS = 1 << 17  # tokens, or numbers of a state, that a header may claim
 _SAMPLE, _SAMPLES = 1 << 12, 64  # bytes of a model, and places, by which it is known
+
+# What reading a file of arrays raises that is damaged, or none; RuntimeError where a bit claims a password.
+DAMAGED = (OSError, ValueError, TypeError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 class BadHead(Refusal):
@@ -55,8 +60,8 @@ class About:
 
 
 def path_of(model: str, kind: Kind) -> Path:
-    """The file of a head."""
-    return heads_folder() / f"{model}.{kind}.npz"
+    """The file of a head. Raises BadName."""
+    return heads_folder() / f"{checked(model)}.{kind}.npz"
 
 
 def weights_of(path: Path) -> str:
@@ -74,7 +79,7 @@ def weights_of(path: Path) -> str:
 
 
 def save(head: Head, about: About) -> Path:
-    """Keep a head in place of the one that was there. Raises OSError."""
+    """Keep a head in place of the one that was there. Raises BadName, OSError."""
     path = path_of(about.model, about.kind)
     arrays: dict[str, NDArray[Any]] = {
         "about": np.frombuffer(json.dumps({"format": _FORMAT, **asdict(about)}).encode(), dtype=np.uint8),
@@ -103,6 +108,15 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
             beside.unlink(missing_ok=True)
 
 
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of a file. Raises one of `DAMAGED` where it is not sound."""
+    with zipfile.ZipFile(path) as packed:
+        if packed.testzip() is not None:  # or a flipped bit could ask for more memory than there is
+            raise ValueError("a wrong checksum")
+    with np.load(path, allow_pickle=False) as found:
+        return {name: found[name] for name in found.files}
+
+
 def load(path: Path, weights: str | None = None) -> tuple[Head, About]:
     """A head and what is known of it. Raises BadHead; also where it was trained for other `weights`."""
     try:
@@ -118,7 +132,7 @@ def load(path: Path, weights: str | None = None) -> tuple[Head, About]:
         if weights is not None and weights != about.weights:
             raise BadHead(f"{printable(path.name)} was trained for another file of {printable(about.model)}")
         return replace(_head(arrays, about), accuracy=about.accuracy), about
-    except (OSError, ValueError, TypeError, KeyError, RecursionError, zipfile.BadZipFile, EOFError) as error:
+    except (*DAMAGED, MemoryError) as error:  # which a flipped bit in a shape asks for
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged, or no head"
         raise BadHead(f"{printable(path.name)} cannot be used: {reason}") from error
 

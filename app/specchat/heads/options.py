@@ -29,4 +29,5 @@ def add_heads(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     listing.set_defaults(call="specchat.heads.command:list_heads")
     remove = actions.add_parser("rm", help="delete the heads of a model, and the text that was collected for them")
     remove.add_argument("names", nargs="+", metavar="MODEL", help="as `specchat heads list` has it")
+    remove.add_argument("--texts", action="store_true", help="delete that text alone, and keep the heads")
     remove.set_defaults(call="specchat.heads.command:remove_heads")

@@ -20,6 +20,9 @@ from speculation.heads.network import fresh
 if TYPE_CHECKING:
     from specchat.heads.matrices import Matrices
 
+FEWEST = 1000  # positions
+_FEWEST_JUDGED = 30  # positions, of fewer of which a share says nothing
+
 Progress = Callable[[float], bool]  # hears how much is done; False stops
 
 
@@ -61,12 +64,30 @@ def untrained(
     return Head(kind, networks, ids, output, shown, scale, of_embeddings), size.width
 
 
-def learn(learner: Learner, progress: Progress) -> bool:
-    """Go on to the end of the last epoch; False where it was stopped."""
+def too_few(examples: Examples, recipe: Recipe, model: str) -> str:
+    """What is there and what is needed, where a head cannot learn from so few and be judged; "" where it can."""
+    if len(examples) < FEWEST:
+        return f"{len(examples)} tokens of {model}, and {FEWEST} are needed"
+    positions = examples.with_ahead(1 + len(recipe.depths))
+    judged = int(examples.held_out(positions).sum())
+    if min(judged, len(positions) - judged) < _FEWEST_JUDGED:
+        n_texts = examples.n_texts
+        replies = f"{n_texts} {'reply' if n_texts == 1 else 'replies'} of {model}"
+        return f"{replies}, and 10 of some length are needed, one of them to judge the head by"
+    return ""
+
+
+def learn(learner: Learner, progress: Progress, keep: Callable[[], None]) -> bool:
+    """Go on to the end of the last epoch; False where it was stopped.
+
+    `keep` is called behind each epoch and where it was stopped. Raises what that does.
+    """
     while learner.step < learner.steps:
         for learned in learner.learn():
             if not progress(learned.step / learned.steps):
+                keep()
                 return False
+        keep()
     return True
 
 

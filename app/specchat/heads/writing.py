@@ -15,15 +15,24 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from specchat.conversation import Message, Role
+from specchat.errors import Refusal
+from specchat.exit_codes import ExitCode
 from speculation.context import common_prefix
 from speculation.llama import Part, Read
 from speculation.sampling import SamplingConfig, distribution
 from speculation.types import Row, Tokens
 
-LENGTH = 320  # tokens of a text, question included
+LENGTH = 320  # tokens of a text, question included, what the template writes left out
 _LONGEST_QUESTION, _SHORTEST_QUESTION = 48, 4  # tokens
 _SHORTEST_REPLY = 24  # tokens
+_ELSE = "--from-chats learns from its replies in your kept chats instead"
 _ASKING = SamplingConfig(temperature=1.0, top_k=50, top_p=1.0, min_p=0.0)
+
+
+class NoFrame(Refusal):
+    """A template in which the model cannot ask itself questions; the text says why and what else can be done."""
+
+    exit_code = ExitCode.MODEL
 
 
 class Texts(Protocol):
@@ -48,6 +57,9 @@ class Frame:
     after: Tokens  # begins with what ends the question
     ends: frozenset[int]  # of replies
 
+    def __len__(self) -> int:
+        return len(self.before) + len(self.after)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Written:
@@ -58,11 +70,26 @@ class Written:
 
 
 def frame_of(prompt: Callable[[Sequence[Message]], Tokens], ends: frozenset[int]) -> Frame:
-    """The frame that two different questions share. Raises what `prompt` does."""
+    """The frame that two different questions share. Raises NoFrame, and what `prompt` does."""
     one, other = (prompt([Message(Role.USER, text)]) for text in ("Why", "\n\n3"))
     before = common_prefix(one, other)
     after = common_prefix(one[before:][::-1], other[before:][::-1])
+    if not before or not after:
+        where = "before" if not before else "behind"
+        raise NoFrame(
+            f"the template of this model writes nothing {where} a question, so it cannot ask itself any; {_ELSE}"
+        )
     return Frame(one[:before], one[len(one) - after :], ends)
+
+
+def room_for(frame: Frame, most: int) -> int:
+    """Tokens that a text takes at most, its frame included, in a model that can take `most`. Raises NoFrame."""
+    if most < len(frame) + _LONGEST_QUESTION + _SHORTEST_REPLY:
+        raise NoFrame(
+            f"the template of this model writes {len(frame)} tokens around a question, which leaves too few "
+            f"of {most}; {_ELSE}"
+        )
+    return min(LENGTH + len(frame), most)
 
 
 @dataclass
@@ -83,7 +110,7 @@ class Replies:
     def __init__(self, model: Texts, frame: Frame, rng: Generator) -> None:
         self._model, self._frame, self._rng = model, frame, rng
         self._texts = [self._fresh() for _ in range(model.n_texts)]
-        self._length = min(LENGTH, model.n_ctx)
+        self._length = min(LENGTH + len(frame), model.n_ctx)
         self._first = 0  # whose turn it is where not all fit into a batch
 
     def __iter__(self) -> Self:
@@ -95,9 +122,11 @@ class Replies:
         finished = []
         for part, seen in zip(parts, self._model.read(parts), strict=True):
             text = self._texts[part.text]
-            text.read += len(text.pending)
+            _take(text, part, seen)
+            if text.pending:
+                continue
             if text.answers:
-                ended = _answered(text, seen, self._frame, self._length)
+                ended = _answered(text, seen.row, self._frame, self._length)
             else:
                 ended = _asked(text, seen.row, self._frame, self._rng)
             if ended:
@@ -118,12 +147,13 @@ class Replies:
     def _parts(self) -> list[Part]:
         parts, room = [], self._model.n_batch
         for number in [*range(self._first, len(self._texts)), *range(self._first)]:
-            text = self._texts[number]
-            if len(text.pending) > room:
+            if room == 0:
                 self._first = number
                 break
-            parts.append(Part(number, text.read, text.pending))
-            room -= len(text.pending)
+            text = self._texts[number]
+            piece = text.pending[:room]  # the frame of a long template takes several batches
+            parts.append(Part(number, text.read, piece))
+            room -= len(piece)
         return parts
 
     def _fresh(self) -> _Growing:
@@ -154,6 +184,15 @@ def read_again(model: Texts, given: Iterable[tuple[Sequence[int], Sequence[int]]
             yield [Written(whole[len(prompt) :], states[len(prompt) :])]
 
 
+def _take(text: _Growing, part: Part, seen: Read) -> None:
+    """Note what was read of a text."""
+    piece, text.pending = text.pending[: len(part.tokens)], text.pending[len(part.tokens) :]
+    text.read += len(piece)
+    if text.answers:
+        text.tokens += piece
+        text.hidden.append(seen.hidden.astype(np.float16))
+
+
 def _asked(text: _Growing, row: Row, frame: Frame, rng: Generator) -> bool:
     """Another token of the question; True where it came to nothing."""
     q = distribution(row, _ASKING)
@@ -167,11 +206,9 @@ def _asked(text: _Growing, row: Row, frame: Frame, rng: Generator) -> bool:
     return False
 
 
-def _answered(text: _Growing, seen: Read, frame: Frame, length: int) -> bool:
+def _answered(text: _Growing, row: Row, frame: Frame, length: int) -> bool:
     """Another token of the reply; True where it has ended."""
-    text.tokens += text.pending
-    text.hidden.append(seen.hidden.astype(np.float16))
-    token = int(seen.row.argmax())
+    token = int(row.argmax())
     text.pending = [token]
     return token in frame.ends or text.read + 1 >= length
 

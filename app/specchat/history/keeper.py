@@ -117,11 +117,16 @@ class Keeper:
 
     def delete(self, record: ChatRecord) -> None:
         """Delete a stored chat for good, in a thread that may wait; while the app runs it can be had back."""
+        from specchat.history.forgetting import TextsRefused, forget_texts
         from specchat.states import kept_states
 
         self.recorder.delete([record.id])
         kept_states().drop(record.key)
         self.deleted.append(record)
+        try:
+            forget_texts()
+        except TextsRefused as error:
+            self._tell(str(error))
 
     def undelete(self) -> ChatRecord | None:
         """Put the chat back that was deleted last; None where none was."""

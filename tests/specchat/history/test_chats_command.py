@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from specchat.cli import main
-from specchat.folders import history_path
+from specchat.folders import history_path, texts_folder
 from specchat.history.store import Store
 from tests.specchat.history.making import said
 
@@ -22,6 +22,7 @@ from tests.specchat.history.making import said
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPECCHAT_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("SPECCHAT_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -151,6 +152,39 @@ def test_chats_are_deleted(store: Store) -> None:
     assert main(["chats", "delete", "-y", "1", "The sea", "1"]) == 0
 
     assert ids() == [3]
+
+
+@pytest.mark.parametrize("argv", [["delete", "1"], ["purge", "--older-than", "1y"]], ids=["delete", "purge"])
+def test_what_heads_read_from_chats_goes_with_any_chat_and_what_models_wrote_stays(
+    store: Store, argv: list[str]
+) -> None:
+    read, cut_off, written = (texts_folder() / "m" / name for name in ("chats", "chats.1f.gone", "written"))
+    for folder in (read, cut_off, written):
+        folder.mkdir(parents=True)
+        (folder / "text-00001.npz").write_bytes(b"words")
+
+    assert main(["chats", *argv, "-y"]) == 0
+
+    assert sorted(texts_folder().rglob("*.npz")) == [written / "text-00001.npz"]
+    assert list((texts_folder() / "m").iterdir()) == [written]
+
+
+def test_chats_whose_words_cannot_all_be_deleted_are_told_of_in_one_line(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    (texts_folder() / "m" / "chats").mkdir(parents=True)
+    monkeypatch.setattr("specchat.heads.places.shutil.rmtree", refused)
+
+    assert main(["chats", "delete", "1", "-y"]) == 1
+
+    assert re.fullmatch(
+        r"specchat: the chats are deleted, and what heads read from chats is not: \S+/m/chats\S+: Permission denied\n",
+        capsys.readouterr().err,
+    )
+    assert ids() == [3, 2]
 
 
 def test_one_wrong_name_deletes_nothing(store: Store) -> None:

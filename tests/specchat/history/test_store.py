@@ -442,7 +442,10 @@ def test_totals_are_kept_by_their_names(store: Store) -> None:
     assert store.load(chat_id).turns[1].parts[0].totals == counted
 
 
-def test_a_deleted_chat_leaves_no_state_of_the_cache_and_the_others_keep_theirs(store: Store, tmp_path: Path) -> None:
+def test_a_deleted_chat_leaves_no_state_of_the_cache_and_the_others_keep_theirs(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECCHAT_CACHE_DIR", str(tmp_path / "cache"))
     chats = {store.put(said("one")): b"words of one", store.put(said("two")): b"words of two"}
     states, owner = StateFiles(tmp_path / "states"), Owner("m.gguf", "weights", "engine", "kind")
     paths = {}
