@@ -6,16 +6,24 @@ from collections.abc import Iterator
 from statistics import median
 from time import perf_counter
 
+import numpy as np
 import pytest
 
 from specchat.cli import main
+from specchat.conversation import Message, Role
 from specchat.heads.file import load
 from specchat.loading import EngineOptions, Engines, load_engines
 from specchat.session import ChatSession, Guess, Reply, ReplySettings, Wrote
+from speculation.accept import Rule, gumbel, rule_named
+from speculation.context import Context
+from speculation.controllers.fixed import Fixed
+from speculation.engine import EndTokens, Engine
+from speculation.guessers.base import KeepOn
 from speculation.guessers.trained_head import TrainedHead
 from speculation.llama import EngineLog
-from speculation.sampling import GREEDY
-from speculation.types import Step
+from speculation.sampling import GREEDY, SamplingConfig
+from speculation.testing import AlwaysWidens
+from speculation.types import Draft, Step
 from tests.conftest import THREADS, model_file
 
 pytestmark = pytest.mark.gguf
@@ -90,6 +98,46 @@ def test_switching_to_and_from_heads_in_mid_reply_changes_nothing(engines: Engin
 
     assert_same(engines, plain, mixed)
     assert {step.guesser for step in mixed.steps} >= {"plain", "eagle"}
+
+
+class Bushy(TrainedHead):
+    """A head that guesses trees as wide as they may be."""
+
+    def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
+        return super().propose(context, k, rule, AlwaysWidens(12, 8))
+
+
+@pytest.mark.parametrize("kind", [Guess.EAGLE, Guess.MEDUSA])
+@pytest.mark.parametrize("sampling", [GREEDY, SamplingConfig(temperature=0.7)], ids=["greedy", "warm"])
+def test_trees_of_many_nodes_leave_the_text_plain_up_to_near_ties(
+    sampling: SamplingConfig, kind: Guess, engines: Engines
+) -> None:
+    target, seed = engines.target, 3
+    prompt = engines.format.prompt([Message(Role.USER, QUESTION)])
+    target.keeps_hidden = True
+    found = []
+    for controller in (Fixed(), Fixed(str(kind), 63)):
+        target.rewind(0)
+        own = Bushy(engines.heads[kind], target, sampling)
+        engine = Engine(target, {own.name: own}, controller, rule_named("coupled", seed), sampling)
+        for _ in engine.read(prompt):
+            pass
+        found.append(list(engine.steps(limit=40, ends=EndTokens(target.weights.vocabulary.ends))))
+    plain, guessed = map(tokens, found)
+
+    assert max(step.drafted for step in found[1]) > 30
+    assert sum(step.accepted for step in found[1]) > 5
+    same = next((i for i, pair in enumerate(zip(plain, guessed, strict=False)) if pair[0] != pair[1]), None)
+    if same is None:
+        assert plain == guessed
+        return
+    target.rewind(0)
+    row = target.forward([*prompt.tolist(), *plain[:same]], n_rows=1)[0]
+    ids = np.array([plain[same], guessed[same]], dtype=np.int32)
+    scores = row[ids].astype(np.float64)
+    if sampling.temperature:
+        scores = scores / sampling.temperature + gumbel(seed, len(prompt) + same, ids)
+    assert abs(scores[0] - scores[1]) < TIE
 
 
 @pytest.mark.bench

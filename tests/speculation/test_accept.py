@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,14 +16,20 @@ from speculation.accept import RULE_NAMES, Drawn, Rule, acceptance, gumbel, resi
 from speculation.context import Context
 from speculation.controllers.fixed import Fixed
 from speculation.engine import EndTokens, Engine
-from speculation.guessers.base import Guesser, KeepOn
+from speculation.guessers.base import Checked, Guesser, KeepOn
 from speculation.guessers.draft_model import DraftModel
+from speculation.guessers.eagle3 import Eagle3
+from speculation.guessers.leftovers import Leftovers
 from speculation.guessers.multi_token import MultiToken
 from speculation.guessers.prompt_lookup import PromptLookup
+from speculation.guessers.recycling import Recycling
+from speculation.guessers.trained_head import TrainedHead
+from speculation.heads.head import Kind
 from speculation.sampling import SamplingConfig, distribution
-from speculation.testing import HistoryLayers, HistoryModel, LengthenedDraft
+from speculation.testing import HistoryFeatures, HistoryLayers, HistoryModel, LengthenedDraft
 from speculation.types import Distribution, Draft, Row, point_mass
 from tests.speculation.examples import examples
+from tests.speculation.heads.making import untrained
 
 RULES = [name for name in RULE_NAMES if rule_named(name, 0).is_exact]  # which the laws are about
 HOT = SamplingConfig(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
@@ -175,13 +182,38 @@ def test_output_follows_the_target(rule_name: str, name: str, k: int, sampling: 
     assert statistic < critical
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rule_name", RULES)
-def test_output_follows_the_target_whose_own_layers_guess(rule_name: str) -> None:
-    def make(sampling: SamplingConfig) -> Guesser:
-        return MultiToken(layers_behind(SHARED_ROWS[0]), sampling)
+class Remembering(Recycling):
+    """What rows said of earlier tokens; right behind a rejection, what is left over of it."""
 
-    statistic, critical = chi_square(sample(make, lambda seed: rule_named(rule_name, seed), 3, HOT), exact(HOT))
+    def __init__(self) -> None:
+        super().__init__()
+        self._leftovers = Leftovers()
+
+    def propose(self, context: Context, k: int, rule: Rule, keep_on: KeepOn | None = None) -> Draft:
+        left = self._leftovers.propose(context, k, rule)
+        return replace(left, guesser=self.name) if left.tokens else super().propose(context, k, rule)
+
+    def watch(self, context: Context, checked: Checked) -> None:
+        super().watch(context, checked)
+        self._leftovers.watch(context, checked)
+
+
+ON_THE_TARGET: dict[str, Make] = {
+    "recycling and leftovers": lambda sampling: Remembering(),
+    "mtp": lambda sampling: MultiToken(layers_behind(SHARED_ROWS[0]), sampling),
+    "eagle": lambda sampling: TrainedHead(untrained(Kind.EAGLE, N_VOCAB), fresh(SHARED_ROWS[0]), sampling),
+    "medusa": lambda sampling: TrainedHead(untrained(Kind.MEDUSA, N_VOCAB), fresh(SHARED_ROWS[0]), sampling),
+    "eagle3": lambda sampling: Eagle3(HistoryFeatures(fresh(SHARED_ROWS[0]), blur=0.7), sampling),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ON_THE_TARGET)
+@pytest.mark.parametrize("rule_name", RULES)
+def test_output_follows_the_target_whose_own_rows_and_states_guess(rule_name: str, name: str) -> None:
+    counts = sample(ON_THE_TARGET[name], lambda seed: rule_named(rule_name, seed), 3, HOT)
+
+    statistic, critical = chi_square(counts, exact(HOT))
 
     assert statistic < critical
 
