@@ -187,9 +187,8 @@ class Drafting:
         if len(best) + len(foreseen) < n:
             there = columns.ids.tolist()
             others = [each for each in leading(row, n)[0].tolist() if each not in there][: n - len(there)]
-        ps = sureness(row, columns, [share for _, share in foreseen])
-        if best or others:
-            ps += probabilities(row, [*best, *others]).tolist()
+        p_best, *ps = probabilities(row, [int(columns.ids[0]), *best, *others]).tolist()
+        ps = [*(sureness(share, p_best, columns) for _, share in foreseen), *ps]
         chances: list[float] = []
         left = 1.0
         for rank, p in enumerate(ps):
@@ -222,16 +221,13 @@ class Drafting:
         return int(column) if self._ids is None else int(self._ids[column])
 
 
-def sureness(row: Row, q: Distribution, shares: Sequence[float]) -> list[float]:
-    """How sure a writer is of tokens that a rule foresees, from their shares and from what q leaves out of its row.
+def sureness(share: float, p_best: float, q: Distribution) -> float:
+    """How sure a writer is of a token that a rule foresees, from its share and from what q leaves out of the row.
 
-    The root is halfway between leaving that out of account and taking it whole, each of which foretells less
-    (packaging/decisions.md, "The chooser").
+    `p_best`: the row's own probability of the best token of q. The root is halfway between leaving that out of account
+    and taking it whole, each of which foretells less (packaging/decisions.md, "The chooser").
     """
-    if not shares:
-        return []
-    kept = float(probabilities(row, q.ids[:1])[0]) / float(q.probs[0])
-    return [share * min(1.0, math.sqrt(kept)) for share in shares]
+    return share * min(1.0, math.sqrt(p_best / float(q.probs[0])))
 
 
 def fastest(clock: Callable[[], float], tries: Iterable[Callable[[], object]]) -> float:

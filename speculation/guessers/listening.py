@@ -28,8 +28,11 @@ def heard(rows: Logits, tokens: Tokens, first: int, rule: Rule, sampling: Sampli
     for at, row in enumerate(rows, first):
         seen = tokens[:at] if sampling.repeat_last_n < 0 else tokens[max(0, at - sampling.repeat_last_n) : at]
         q = distribution(row, sampling, seen)
-        foreseen = rule.foreseen(q, at, 1)
-        token = foreseen[0][0] if foreseen else rule.draw(q, at)[0]
-        sure = sureness(row, q, [share for _, share in foreseen]) or probabilities(row, q.ids[:1]).tolist()
-        found.append(Heard(at, sure[0], token == int(tokens[at])))
+        p_best = float(probabilities(row, q.ids[:1])[0])
+        if foreseen := rule.foreseen(q, at, 1):
+            token, share = foreseen[0]
+            sure = sureness(share, p_best, q)
+        else:
+            token, sure = rule.draw(q, at)[0], p_best
+        found.append(Heard(at, sure, token == int(tokens[at])))
     return found
